@@ -1,0 +1,121 @@
+"""What the rest of the project may ask of a ledger (git or memory) and of a queue (SQLite or another engine).
+
+Contract suites in `tests/contract` hold every implementation to the same behaviour.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from ..core.receipts import Draft, Receipt
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Receipts of one run that are ready in the same instant.
+
+    `decided_at` is the seq a decision was made at: the entry is refused as `Stale` when the run has moved on.
+    None means a result or an outside note, which is rebased onto a moved tip.
+    `files` are paths relative to the run's folder: sources and README.md; blobs travel with their drafts.
+    """
+
+    run_id: str
+    drafts: tuple[Draft, ...]
+    decided_at: int | None = None
+    files: Mapping[str, bytes] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Head:
+    """A run as the ledger knows it: `tip` is the newest commit, `folder` its place in the tree."""
+
+    run_id: str
+    tip: str
+    folder: str
+    sealed: bool = False
+
+
+@dataclass(frozen=True)
+class Appended:
+    """Durable. `base` is the tip it was put on: not the one the caller knew when somebody else came first."""
+
+    head: Head
+    base: str
+    receipts: tuple[Receipt, ...]
+
+
+@dataclass(frozen=True)
+class PathTaken:
+    """Somebody's receipt was first at this path; nothing of the entry was recorded."""
+
+    head: Head
+    winner: Receipt
+
+
+@dataclass(frozen=True)
+class Stale:
+    """A decision met a run that has moved on; deliver what is new and decide again."""
+
+    head: Head
+
+
+@dataclass(frozen=True)
+class Ended:
+    """The run has its result.json; nothing may follow it."""
+
+    head: Head
+
+
+Outcome = Appended | PathTaken | Stale | Ended
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something `verify` found: where (commit, path) and what."""
+
+    run_id: str
+    commit: str
+    path: str
+    message: str
+
+
+class Ledger(Protocol):
+    """The receipts of a workspace. Thread-safe. Everything returned as recorded is durable."""
+
+    @property
+    def home(self) -> str:
+        """The workspace's random id; a runner advances only runs that name it."""
+
+    def create(self, entry: Entry, day: str) -> Appended:
+        """Start a run: genesis ← run.json, in `runs/<day>/<id>/` (`day` is `yyyy-mm-dd`).
+
+        Raises Conflict when the id exists, living or sealed, or equals one except for case.
+        """
+
+    def append(self, entries: Sequence[Entry]) -> list[Outcome]:
+        """Record what is ready, with one durability barrier for all; one outcome an entry, in order.
+
+        Raises NotFound for an unknown run, TemporarilyLocked or StoreFailure when nothing could be recorded.
+        """
+
+    def head(self, run_id: str) -> Head | None:
+        """Where a run stands, living or sealed."""
+
+    def read(self, run_id: str, since: str | None = None) -> tuple[Head, list[Receipt]]:
+        """All receipts in seq order, or those added after the commit `since`. Raises NotFound, IntegrityError."""
+
+    def file(self, run_id: str, path: str) -> bytes | None:
+        """A file of the run's folder at its tip."""
+
+    def heads(self) -> Iterator[Head]:
+        """Every run, living ones first, then sealed ones, newest first; no id twice."""
+
+    def seal(self, keep: int = 1000) -> int:
+        """Graft finished runs into the ledger branch, drop the refs of all but the newest `keep`; idempotent."""
+
+    def verify(self, run_id: str) -> list[Problem]:
+        """Check append-only history, names, schemas, fingerprints, seq and trailers of one run."""
+
+    def close(self) -> None: ...

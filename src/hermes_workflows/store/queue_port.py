@@ -1,0 +1,170 @@
+"""The lease queue and the status index, as the rest of the project sees them. Disposable: never read to decide."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from ..core.summary import RunSummary
+
+Kind = Literal["workflow", "step", "agent", "bash", "child", "timer", "notify"]
+
+
+@dataclass(frozen=True)
+class Work:
+    """Something a runner can do: advance a run (key "") or execute one of its calls.
+
+    Never the request and never a decision: whoever claims it asks the receipts.
+    `visible_at` is wall time in seconds since 1970 before which nobody may claim it (timers, retries).
+    """
+
+    run_id: str
+    kind: Kind
+    key: str = ""
+    fingerprint: str = ""
+    visible_at: float = 0.0
+
+
+@dataclass(frozen=True)
+class Lease:
+    """A claimed row. `token` fences the row only; receipts are fenced by git.
+
+    `claims` counts how often the row was claimed without being finished or released, this time included.
+    """
+
+    work: Work
+    token: str
+    claims: int
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What a runner would take now: at most `limit` rows of these kinds (all when empty)."""
+
+    limit: int
+    kinds: tuple[Kind, ...] = ()
+    run_id: str | None = None
+
+
+@dataclass(frozen=True)
+class Indexed:
+    """A run's row in the index: its summary, where it stands in git, and its reviews that changed."""
+
+    summary: RunSummary
+    tip: str
+    folder: str
+    sealed: bool = False
+    reviews: tuple[ReviewRow, ...] = ()
+
+
+@dataclass(frozen=True)
+class ReviewRow:
+    """One line of the inbox, open or answered, exactly as the two receipts say."""
+
+    run_id: str
+    key: str
+    status: str
+    prompt: str = ""
+    assignee: str | None = None
+    requested_at: str | None = None
+    expires_at: str | None = None
+    answered_at: str | None = None
+    answer: Any = None
+    provenance: Any = None
+
+
+@dataclass(frozen=True)
+class Stuck:
+    """Why a run does not move, as one runner observed it; made again after a rebuild."""
+
+    run_id: str
+    kind: str
+    reason: str
+    hint: str
+    key: str = ""
+    code: str = ""
+    since: str = ""
+    runner: str = ""
+
+
+@dataclass(frozen=True)
+class RunnerRow:
+    """A heartbeat. `elapsed` is CLOCK_BOOTTIME seconds of boot `boot_id` when it was last written."""
+
+    runner_id: str
+    host: str
+    pid: int
+    pid_started: str
+    boot_id: str
+    elapsed: float
+    started_at: str
+    heartbeat_at: str
+    lease_seconds: float
+    concurrency: int
+    executing: tuple[str, ...] = ()
+    database: str = ""
+
+
+@dataclass(frozen=True)
+class WorkRow:
+    """A queue row as operators see it."""
+
+    work: Work
+    status: Literal["queued", "leased", "expired", "withdrawn"]
+    runner: str | None
+    claims: int
+    offered_at: str
+    claimed_at: str | None
+
+
+@dataclass(frozen=True)
+class Change:
+    """One transaction. Applied in the order of the fields, then the claim is served."""
+
+    finish: Sequence[Lease] = ()
+    release: Sequence[Lease] = ()
+    offer: Sequence[Work] = ()
+    withdraw: Sequence[tuple[str, str]] = ()
+    index: Sequence[Indexed] = ()
+    stuck: Sequence[Stuck] = ()
+    unstuck: Sequence[str] = ()
+    claim: Claim | None = None
+
+
+class Queue(Protocol):
+    """Thread-safe; any number of processes on one machine."""
+
+    def apply(self, change: Change, runner: str) -> list[Lease]:
+        """Do all of it in one transaction and return what was claimed.
+
+        *finish* deletes the row when the token still holds; a workflow row that was offered again meanwhile
+        goes back to the queue instead. *release* returns a row to the queue and takes its claim count back.
+        *offer* inserts; an existing row stays as it is, except that a leased workflow row is marked for another
+        turn and a withdrawn row becomes queued again. *withdraw* deletes an unleased row and marks a leased
+        one, whose holder then kills the work. A claim takes free or expired rows that are visible, oldest
+        first, fairly between runs; rows of runs that are stuck are not claimable.
+        """
+
+    def renew(self, leases: Sequence[Lease], seconds: float) -> dict[str, Literal["held", "withdrawn", "lost"]]:
+        """Extend leases; the answer, by token, says which are still ours and which calls to kill."""
+
+    def heartbeat(self, row: RunnerRow) -> None: ...
+    def goodbye(self, runner_id: str) -> None: ...
+    def runners(self) -> list[RunnerRow]: ...
+
+    def indexed(self, run_id: str) -> Indexed | None: ...
+    def list_indexed(self, *, status: str | None = None, limit: int = 50, offset: int = 0) -> list[Indexed]: ...
+    def reviews(self, *, run_id: str | None = None, status: str | None = None) -> list[ReviewRow]: ...
+    def stuck(self, run_id: str) -> list[Stuck]: ...
+    def work(self, run_id: str | None = None) -> list[WorkRow]: ...
+    def forget(self, run_id: str) -> None:
+        """Remove every row of a run (its ref vanished)."""
+
+    def changed(self) -> bool:
+        """Whether another connection has written since the last call (SQLite's data_version)."""
+
+    def next_visible(self) -> float | None:
+        """Wall time of the earliest row that is not yet visible."""
+
+    def close(self) -> None: ...
