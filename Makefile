@@ -1,0 +1,58 @@
+# What a contributor and CI run. Needs make, git and Python 3.11 or newer; everything else goes into $(VENV).
+# Another Python: make PYTHON=python3.12 …   Arguments for pytest: make test ARGS="tests/core -k names"
+
+VENV ?= .venv
+BIN := $(abspath $(VENV))/bin
+ARGS ?=
+
+export PYTHON
+# Tests and the demo start programs of their own: those must not take this make's job slots for theirs.
+unexport MAKEFLAGS MFLAGS MAKELEVEL
+
+.PHONY: help demo test check format bench docs clean
+
+help:
+	@echo "make demo     the README's quickstart, in a temporary workspace"
+	@echo "make test     the tests"
+	@echo "make check    format, lint, types, import rules, sizes"
+	@echo "make format   what check can mend by itself"
+	@echo "make bench    speed and memory, printed, never judged"
+	@echo "make docs     the documentation, into build/docs"
+	@echo "make clean    removes what these made, $(VENV) too; leaves .hermes alone"
+
+demo:
+	@sh scripts/environment.sh $(VENV)
+	@PATH="$(BIN):$$PATH" bash examples/demo.sh
+
+test:
+	@sh scripts/environment.sh $(VENV) dev
+	@$(BIN)/python -m pytest -n auto $(ARGS)
+
+check:
+	@sh scripts/environment.sh $(VENV) dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy --strict src $(wildcard tests/typing/*.py)
+	$(BIN)/lint-imports --no-cache
+	$(BIN)/python scripts/sizes.py src examples scripts bench
+	$(BIN)/python -m compileall -q src tests examples
+	@# Against the empty tree: in a clean clone a plain "git diff --check" has nothing to look at.
+	git diff --check $$(git hash-object -t tree /dev/null)
+
+format:
+	@sh scripts/environment.sh $(VENV) dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench:
+	@sh scripts/environment.sh $(VENV)
+	@$(BIN)/python -m bench $(ARGS)
+
+docs:
+	@sh scripts/environment.sh $(VENV) docs
+	@$(BIN)/python -m sphinx -q -W --keep-going -n -b html docs build/docs
+	@echo "The documentation is in build/docs/index.html."
+
+clean:
+	rm -rf $(VENV) build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	find src tests examples scripts bench docs -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
