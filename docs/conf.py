@@ -10,8 +10,6 @@ release = installed_version("hermes-workflows")
 extensions = ["myst_parser"]
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
-# docs/adr/ lists whatever records it holds, at first none.
-suppress_warnings = ["toc.empty_glob"]
 
 html_theme = "furo"
 html_title = project

@@ -41,5 +41,5 @@ make_anew() {
 belongs_here || make_anew
 is_current && exit 0
 echo "Installing the project${extra:+ with its $extra tools} into $folder; this takes a minute, once." >&2
-"$folder/bin/python" -m pip install --quiet --disable-pip-version-check --editable ".${extra:+[$extra]}"
+"$folder/bin/python" -m pip install --quiet --quiet --disable-pip-version-check --editable ".${extra:+[$extra]}"
 echo "$wanted" > "$stamp"
