@@ -1,0 +1,251 @@
+"""The registry: which databases a workspace has, which workflows it knows by which alias.
+
+One JSON file, `.hermes/workflows.registry.json`, found upwards from where one stands.
+It is read here and nowhere else, without pydantic: the fast `status` reads it too.
+A key that looks like a misspelt one is an error, because a `dbb` that is passed over would split the database;
+any other unknown key is kept as a warning, so that a newer registry still opens.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, NoReturn
+
+from .core.spelling import nearest, suggestion
+from .errors import InvalidInput, NotFound
+
+FOLDER = ".hermes"
+FILE = "workflows.registry.json"
+DEFAULT_DB = "default"
+DEFAULT_SQLITE = "workflows.sqlite"
+DEFAULT_OPERATOR = "the operator"
+
+_TOP = ("dbs", "workflows", "operator", "redact", "keep_runs", "$schema")
+_WORKFLOW = ("workflow_ref", "db", "description")
+_DB = ("path", "receipts")
+_MISSPELT = 0.75
+
+
+@dataclass(frozen=True)
+class DatabasePaths:
+    """One workspace database: the receipts repository is the truth, the SQLite file its queue and index."""
+
+    alias: str
+    sqlite: Path
+    receipts: Path
+
+
+@dataclass(frozen=True)
+class WorkflowEntry:
+    alias: str
+    ref: str
+    db: str
+    description: str = ""
+
+
+@dataclass(frozen=True)
+class Registry:
+    """A workspace as its registry file says it.
+
+    `root` is what relative workflow refs and commands start from; `path` is None when a database was named by
+    its path and has no registry. `redact` names environment variables whose values never enter a receipt.
+    """
+
+    root: Path
+    path: Path | None
+    dbs: Mapping[str, DatabasePaths]
+    workflows: Mapping[str, WorkflowEntry] = field(default_factory=dict)
+    operator: str = DEFAULT_OPERATOR
+    redact: tuple[str, ...] = ()
+    keep_runs: int = 1000
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def default_db(self) -> str:
+        """The database of everything that names none; raises InvalidInput when the choice is not clear."""
+        if DEFAULT_DB in self.dbs:
+            return DEFAULT_DB
+        if len(self.dbs) == 1:
+            return next(iter(self.dbs))
+        raise InvalidInput(
+            f"{self.path}: none of the databases {', '.join(sorted(self.dbs))} is called {DEFAULT_DB!r}",
+            hint="pass --db ALIAS, or call one of them 'default'",
+        )
+
+    def database(self, name: str | None, start: Path) -> DatabasePaths:
+        """The database that `--db` means: an alias, or a path seen from `start`. Raises NotFound."""
+        if name is None:
+            return self.dbs[self.default_db]
+        if name in self.dbs:
+            return self.dbs[name]
+        path = (start / name).resolve()
+        for paths in self.dbs.values():
+            if path in (paths.sqlite, paths.receipts):
+                return paths
+        if _looks_like_path(name):
+            return DatabasePaths(name, path, path.with_suffix(".git"))
+        raise NotFound(f"no database {name!r} in {self.path}", hint=suggestion(name, self.dbs, "databases"))
+
+
+def choose(config: str | None, db: str | None, start: Path) -> Registry:
+    """The registry that `--config` and `--db` mean, from the folder `start`.
+
+    A database given by its path brings the registry beside it, so that every command below sees the same
+    workspace whatever folder it is called from. Raises NotFound, InvalidInput.
+    """
+    if config is not None:
+        return load(start / config)
+    if db is not None and _looks_like_path(db):
+        path = (start / db).resolve()
+        beside = find(path.parent)
+        return load(beside) if beside else _without_registry(path)
+    found = find(start)
+    if found is None:
+        raise NotFound(
+            f"no {FOLDER}/{FILE} in {start} or above",
+            hint="run `hermes-workflows init` here, or pass --config FILE",
+        )
+    return load(found)
+
+
+def find(start: Path) -> Path | None:
+    """The registry file of the nearest folder at or above `start`."""
+    for folder in (start, *start.parents):
+        if (path := folder / FOLDER / FILE).is_file():
+            return path
+    return None
+
+
+def load(path: Path) -> Registry:
+    """Read a registry file. Raises NotFound, or InvalidInput that names the place in it."""
+    path = path.resolve()
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise NotFound(f"no registry at {path}", hint="run `hermes-workflows init` to make one") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"{path}: cannot be read: {error}") from None
+    return parse(text, path)
+
+
+def parse(text: str, path: Path) -> Registry:
+    """What a registry's `text` says; relative paths start from the folder of `path`."""
+    reader = _Reader(path)
+    data = reader.object(reader.json(text), "", _TOP)
+    dbs = dict(reader.databases(data.get("dbs", {DEFAULT_DB: DEFAULT_SQLITE})))
+    _refuse_shared(path, dbs)
+    registry = Registry(
+        root=_root_of(path.parent),
+        path=path,
+        dbs=dbs,
+        operator=reader.text(data.get("operator", DEFAULT_OPERATOR), "operator"),
+        redact=tuple(reader.names(data.get("redact", []), "redact")),
+        keep_runs=reader.count(data.get("keep_runs", 1000), "keep_runs"),
+    )
+    workflows = dict(reader.workflows(data.get("workflows", {}), registry))
+    return replace(registry, workflows=workflows, warnings=tuple(reader.warnings))
+
+
+def _root_of(folder: Path) -> Path:
+    return folder.parent if folder.name == FOLDER else folder
+
+
+def _without_registry(sqlite: Path) -> Registry:
+    paths = DatabasePaths(DEFAULT_DB, sqlite, sqlite.with_suffix(".git"))
+    return Registry(root=_root_of(sqlite.parent), path=None, dbs={DEFAULT_DB: paths})
+
+
+def _looks_like_path(name: str) -> bool:
+    return "/" in name or "\\" in name or name.endswith((".sqlite", ".sqlite3", ".db", ".git"))
+
+
+def _refuse_shared(path: Path, dbs: Mapping[str, DatabasePaths]) -> None:
+    # Two indexes over one repository would hand the same call to two runners, every time.
+    owners: dict[Path, str] = {}
+    for alias, paths in dbs.items():
+        for place in (paths.sqlite, paths.receipts):
+            if (other := owners.setdefault(place, alias)) != alias:
+                raise InvalidInput(f"{path}: dbs.{other} and dbs.{alias} share {place}", hint="give each its own file")
+
+
+class _Reader:
+    """Checks shapes and names the place of what does not fit, as `workflows.draft.db`."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.warnings: list[str] = []
+
+    def json(self, text: str) -> Any:
+        try:
+            return json.loads(text, object_pairs_hook=self._no_duplicates)
+        except json.JSONDecodeError as error:
+            raise InvalidInput(f"{self.path}:{error.lineno}:{error.colno}: not valid JSON: {error.msg}") from None
+
+    def _no_duplicates(self, pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+        made = dict(pairs)
+        if len(made) < len(pairs):
+            names = [name for name, _ in pairs]
+            twice = next(name for name in names if names.count(name) > 1)
+            raise InvalidInput(f"{self.path}: the key {twice!r} stands twice in one object")
+        return made
+
+    def databases(self, value: Any) -> Iterator[tuple[str, DatabasePaths]]:
+        for alias, entry in self.object(value, "dbs").items():
+            where = f"dbs.{alias}"
+            parts = self.object({"path": entry} if isinstance(entry, str) else entry, where, _DB)
+            sqlite = self.file(parts.get("path"), f"{where}.path")
+            receipts = self.file(parts["receipts"], f"{where}.receipts") if "receipts" in parts else None
+            if sqlite.suffix == ".git":
+                self.fail(where, "is the SQLite file, not the receipts repository", 'use {"path": …, "receipts": …}')
+            yield alias, DatabasePaths(alias, sqlite, receipts or sqlite.with_suffix(".git"))
+
+    def workflows(self, value: Any, registry: Registry) -> Iterator[tuple[str, WorkflowEntry]]:
+        for alias, entry in self.object(value, "workflows").items():
+            where = f"workflows.{alias}"
+            parts = self.object(entry, where, _WORKFLOW)
+            db = self.text(parts["db"], f"{where}.db") if "db" in parts else registry.default_db
+            if db not in registry.dbs:
+                self.fail(f"{where}.db", f"names no database: {db!r}", suggestion(db, registry.dbs, "databases"))
+            ref = self.text(parts.get("workflow_ref"), f"{where}.workflow_ref")
+            yield alias, WorkflowEntry(alias, ref, db, str(parts.get("description", "")))
+
+    def object(self, value: Any, where: str, keys: Sequence[str] | None = None) -> dict[str, Any]:
+        if not isinstance(value, dict):
+            self.fail(where, "must be a JSON object")
+        for key in value if keys is not None else ():
+            self._check_key(key, where, keys or ())
+        return value
+
+    def _check_key(self, key: str, where: str, keys: Sequence[str]) -> None:
+        if key in keys:
+            return
+        place = f"{where}.{key}" if where else key
+        near = nearest(key, keys, _MISSPELT)
+        if near is not None:
+            self.fail(place, "is not a known key", f"did you mean {near!r}?")
+        self.warnings.append(f"{self.path}: {place} is not a known key and is ignored; known: {', '.join(keys)}")
+
+    def text(self, value: Any, where: str) -> str:
+        if not isinstance(value, str) or not value.strip():
+            self.fail(where, "must be a text" if value is not None else "is missing")
+        return value
+
+    def names(self, value: Any, where: str) -> Iterator[str]:
+        if not isinstance(value, list):
+            self.fail(where, "must be a list of names of environment variables")
+        for number, name in enumerate(value):
+            yield self.text(name, f"{where}.{number}")
+
+    def count(self, value: Any, where: str) -> int:
+        if type(value) is not int or value < 0:
+            self.fail(where, "must be a whole number, 0 or more")
+        return value
+
+    def file(self, value: Any, where: str) -> Path:
+        return (self.path.parent / self.text(value, where)).resolve()
+
+    def fail(self, where: str, problem: str, hint: str | None = None) -> NoReturn:
+        raise InvalidInput(f"{self.path}: {where or 'the registry'} {problem}", hint=hint)
