@@ -38,6 +38,8 @@ class HermesError(Exception):
         super().__init__(message)
         self.message = message
         self.hint = hint
+        # What a program may want to know beside the sentence; JSON-able.
+        self.details: dict[str, Any] | None = None
 
 
 class InvalidInput(HermesError):

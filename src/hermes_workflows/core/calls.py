@@ -1,0 +1,205 @@
+"""A call: durable work as a value. One mechanism for every kind: requested, then answered, failed or cancelled.
+
+A new kind of call is one function that makes a `Call` and one executor; nothing here asks for the kind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass
+from types import CodeType
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from ..errors import CallFailed, NotInAWorkflow, UnstorableValue
+from .encoding import Json, Plain, encode
+from .fingerprints import fingerprint
+from .loop import BodyLoop
+
+if TYPE_CHECKING:
+    from .live import LiveRun
+    from .receipts import Receipt
+
+T = TypeVar("T")
+
+_PACKAGE = __name__.split(".")[0]
+_OWN_EXAMPLES = f"{_PACKAGE}.examples"
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where in the author's code something was written; formatted only when somebody reads it."""
+
+    code: CodeType
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.code.co_filename}:{self.line}"
+
+
+def caller_site() -> Site:
+    """The innermost frame outside this package (1–2 µs)."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None:
+        module = frame.f_globals.get("__name__", "")
+        if module.split(".")[0] not in (_PACKAGE, "asyncio") or module.startswith(_OWN_EXAMPLES):
+            break
+        frame = frame.f_back
+    return Site(frame.f_code, frame.f_lineno)
+
+
+def current_run(what: str) -> LiveRun:
+    """The run whose body is being stepped; raises NotInAWorkflow elsewhere."""
+    loop = asyncio._get_running_loop()
+    if not isinstance(loop, BodyLoop):
+        raise NotInAWorkflow(
+            f"{what} was called outside a workflow body",
+            hint="call it inside an `@workflow async def`, and start that with `hermes-workflows run`",
+        )
+    return loop.owner  # type: ignore[return-value]  # the owner of a BodyLoop is always its LiveRun
+
+
+@dataclass(frozen=True)
+class CallSpec(Generic[T]):
+    """What a primitive says about a call before it has a key.
+
+    `request` stands in the receipt and in the fingerprint. `options` do not: timeouts, retries, mocks, and
+    whatever an executor needs in clear. `decode` turns a completed receipt into the body's value;
+    `failure` is raised for a failed one.
+    """
+
+    kind: str
+    name: str
+    request: Mapping[str, Plain]
+    decode: Callable[[Receipt], T]
+    failure: type[CallFailed] = CallFailed
+    options: Any = None
+    key: str | None = None
+    key_by: object = None
+
+
+class Call(Generic[T]):
+    """An awaitable value. Its key is claimed where it is written; its request goes out at the first await.
+
+    Awaiting it again gives the same outcome.
+    """
+
+    __slots__ = (
+        "_run",
+        "_waiters",
+        "cancelled",
+        "fingerprint",
+        "key",
+        "number",
+        "outcome",
+        "refused",
+        "request",
+        "requested_after",
+        "site",
+        "spec",
+        "task",
+    )
+
+    def __init__(self, spec: CallSpec[T]) -> None:
+        run = current_run(f"{spec.kind}()")
+        self.spec = spec
+        self.site = caller_site()
+        self._run = run
+        self.number = run.loop.next_number()
+        self.task = asyncio.current_task(run.loop)
+        self.outcome: Receipt | None = None
+        self.cancelled = False
+        self.requested_after: int | None = None
+        self._waiters: list[asyncio.Future[Any]] = []
+        self.refused: UnstorableValue | None = None
+        self.key = run.loop.scope.key(spec.name, key=spec.key, key_by=spec.key_by)
+        self.request: Mapping[str, Plain] = run.redactor.plain(dict(spec.request))  # type: ignore[assignment]
+        self.fingerprint = self._fingerprint()
+        run.claimed(self)
+
+    def _fingerprint(self) -> str:
+        try:
+            stored: Json = encode(dict(self.request), {}, limits=self._run.limits)
+        except UnstorableValue as error:
+            self.refused = error
+            return ""
+        return fingerprint(self.kind, stored)
+
+    @property
+    def kind(self) -> str:
+        return self.spec.kind
+
+    def __hash__(self) -> int:
+        # Calls in sets must iterate in one order in every process (loop.py).
+        return self.number
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} call {self.key}>"
+
+    def __await__(self) -> Generator[Any, None, T]:
+        run = self._run
+        if run.evicting:
+            yield from run.suspend_for_ever()
+        run.awaited(self)
+        if self.refused is not None:
+            message = f"{self.kind} call {self.key}: its request cannot be stored: {self.refused.message}"
+            raise self.spec.failure(message, key=self.key)
+        if self.outcome is None:
+            yield from self._wait()
+        return self._value()
+
+    def _wait(self) -> Generator[Any, None, None]:
+        waiter = self._run.loop.create_future()
+        self._waiters.append(waiter)
+        try:
+            yield from waiter.__await__()
+        finally:
+            self._waiters.remove(waiter)
+            # The last awaiter was cancelled: so is the call, in this very decision. A result that was delivered
+            # in the same slice is spent, which replay repeats.
+            if self.outcome is None and not self._waiters and not self._run.evicting:
+                self._run.withdraw(self)
+
+    def resolve(self, receipt: Receipt) -> None:
+        """Give a delivered result to everybody who waits for it."""
+        self.outcome = receipt
+        for waiter in self._waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    def _value(self) -> T:
+        assert self.outcome is not None
+        if self.outcome.status != "completed":
+            raise self._failure(self.outcome)
+        return self.spec.decode(self.outcome)
+
+    def _failure(self, receipt: Receipt) -> CallFailed:
+        error = receipt.error
+        message = error.message if error else f"ended as {receipt.status}"
+        details = error.model_dump(exclude_none=True) if error else {}
+        # A new exception for each awaiter: a shared one would collect all their tracebacks.
+        return self.spec.failure(f"{self.kind} call {self.key}: {message}", key=self.key, details=details)
+
+
+class TimerCall:
+    """A timer of the loop as a call: same table of outstanding work, resolved by queueing its callback."""
+
+    __slots__ = ("cancelled", "fingerprint", "handle", "key", "kind", "number", "request", "requested_after", "site")
+
+    def __init__(self, run: LiveRun, handle: asyncio.TimerHandle, seconds: float) -> None:
+        self.kind = "timer"
+        self.handle = handle
+        self.site = caller_site()
+        self.number = run.loop.next_number()
+        self.key = run.loop.scope.key("timer")
+        self.request: Mapping[str, Plain] = {"seconds": seconds, "until": None}
+        self.fingerprint = fingerprint("timer", dict(self.request))  # type: ignore[arg-type]
+        self.cancelled = False
+        self.requested_after: int | None = None
+
+    def resolve(self, receipt: Receipt) -> None:
+        self.handle._loop.fire(self.handle)  # type: ignore[attr-defined]

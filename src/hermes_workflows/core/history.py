@@ -1,0 +1,58 @@
+"""A run's receipts, sorted into what deciding needs: the start, the deliveries in order, and what was requested when."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ..errors import IntegrityError
+from . import layout
+from .layout import Role
+from .receipts import Receipt, RunEnded, RunStarted
+
+
+@dataclass(frozen=True)
+class History:
+    """`deliveries` are results in seq order; `expected` maps a decision (its seq) to what it must have requested."""
+
+    started: RunStarted
+    deliveries: tuple[Receipt, ...] = ()
+    notes: tuple[Receipt, ...] = ()
+    expected: Mapping[int, Sequence[Receipt]] = field(default_factory=dict)
+    ended: RunEnded | None = None
+
+    @property
+    def seq(self) -> int:
+        """The newest receipt's place in the order of delivery."""
+        return max(receipt.seq for receipt in (self.started, *self.deliveries, *self.notes, *filter(None, [self.ended])))
+
+
+def fold(receipts: Iterable[Receipt]) -> History:
+    """Sort receipts; raises IntegrityError when there is no run.json."""
+    started: RunStarted | None = None
+    ended: RunEnded | None = None
+    deliveries: list[Receipt] = []
+    notes: list[Receipt] = []
+    expected: dict[int, list[Receipt]] = defaultdict(list)
+    for receipt in sorted(receipts, key=lambda each: each.seq):
+        if isinstance(receipt, RunStarted):
+            started = receipt
+        elif isinstance(receipt, RunEnded):
+            ended = receipt
+        else:
+            (deliveries if receipt.role is Role.RESULT else notes).append(receipt)
+            if proves_request(receipt):
+                expected[receipt.execution.requested_after or 0].append(receipt)
+    if started is None:
+        raise IntegrityError("the run has no run.json", hint="run `hermes-workflows verify` on it")
+    return History(started, tuple(deliveries), tuple(notes), dict(expected), ended)
+
+
+_PROOFS = frozenset({"step", "attempt", "start", "request", "timer-start"})
+
+
+def proves_request(receipt: Receipt) -> bool:
+    """Whether the receipt shows what the decision at its `requested_after` asked for."""
+    place = layout.place(receipt.path)
+    return place is not None and place.family in _PROOFS and receipt.execution.requested_after is not None
