@@ -1,0 +1,130 @@
+"""Names that become paths and refs: every component made from foreign text is made here.
+
+A component is unchanged when it is already safe everywhere: in a git tree and a ref, on Windows, on a file system
+that folds case, and beside the reserved forms of a run's tree (`x.json`, `x.attempt-1`, `request` …).
+Anything else becomes `<readable>-<hash of the original>`. The original name stands in the JSON; a path is not
+translated back.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+
+from hermes_workflows.errors import InvalidInput
+
+MAX_COMPONENT = 80
+"""Bytes of one component; what a receipt's file name adds (`.attempt-12.json`) stays far below 255."""
+
+MAX_KEY = 1000
+"""Bytes of a whole key: with the folder of a clone before it, a path still checks out on every system."""
+
+MAX_RUN_ID = 100
+
+_ALLOWED = re.compile(r"[a-z0-9_][a-z0-9._-]*")
+_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_DEVICES = frozenset({"con", "prn", "aux", "nul"} | {f"{port}{n}" for port in ("com", "lpt") for n in range(10)})
+_RESERVED = re.compile(r"(?:request|response|start|fired)|.*\.(?:json|start|(?:attempt|late)-[0-9]+)")
+_TRAILING_NUMBER = re.compile(r"[0-9]+\Z")
+
+# Letters only, as jj writes its change ids: a digest that ended in digits would get a fan-out folder of its own.
+_LETTERS = str.maketrans("0123456789abcdef", "ghjkmnpqrstvwxyz")
+_DIGEST_LETTERS = 12
+
+# The database of Unicode 3.2 never changes, `unicodedata.normalize` does with each Python: a name must not get
+# another path because the runner was upgraded.
+_UNICODE = unicodedata.ucd_3_2_0
+
+
+def slug(original: str) -> str:
+    """One path component for a name written by anybody; `slug(slug(x)) == slug(x)`.
+
+    Two names that look alike but differ (case, a stripped character) get different components; two spellings of one
+    text (composed or decomposed accents) get the same.
+    """
+    if _is_safe(original, MAX_COMPONENT) and not _RESERVED.fullmatch(original):
+        return original
+    return _with_digest(original)
+
+
+def clean_key(key: str) -> str:
+    """An explicit key as it stands in the run: components joined by "/", each one made safe.
+
+    Empty components vanish (`a//b` is `a/b`). Raises `InvalidInput` for a key with nothing in it, and for one longer
+    than `MAX_KEY` bytes.
+    """
+    if not isinstance(key, str):
+        raise InvalidInput(f"a key must be text, not {type(key).__name__}", hint="write key=str(…), or key_by=…")
+    cleaned = "/".join(slug(part) for part in key.split("/") if part)
+    if not cleaned:
+        raise InvalidInput(f"the key {key!r} names nothing", hint="give it at least one letter or digit")
+    if len(cleaned) > MAX_KEY:
+        raise InvalidInput(f"a key has at most {MAX_KEY} bytes, not {len(cleaned)}: {cleaned[:40]}…", hint="shorten it")
+    return cleaned
+
+
+def fan_out(key: str) -> str:
+    """The path of a clean key below `steps/`: numbered siblings go into folders of a hundred.
+
+    `tick-250` becomes `tick-2xx/tick-250`, `tick-99` stays. A flat folder of 10,000 receipts costs 40 ms a commit.
+    Two keys never share a path: a numbered component always stands right below its own folder.
+    """
+    return "/".join(_fan_out_component(part) for part in key.split("/"))
+
+
+def check_run_id(run_id: str) -> str:
+    """The id, unchanged, or `InvalidInput` saying what an id may be."""
+    if _RUN_ID.fullmatch(run_id):
+        return run_id
+    shown = repr(run_id) if len(run_id) <= MAX_RUN_ID else repr(run_id[:40]) + "…"
+    raise InvalidInput(
+        f"{shown} is not a run id",
+        hint="use 1 to 100 ASCII letters, digits, dots, dashes and underscores, starting with a letter or digit",
+    )
+
+
+def run_component(run_id: str) -> str:
+    """The name of a run's ref and folder: the id itself when it is lower-case and safe, else with a hash.
+
+    Refs are files on disks that fold case, so `WF_A` and `wf_a` must not meet in one.
+    """
+    if _is_safe(run_id, MAX_RUN_ID):
+        return run_id
+    return _with_digest(run_id)
+
+
+def _is_safe(name: str, limit: int) -> bool:
+    """Safe as a folder, a file and the last part of a ref, on every system a clone may be read on."""
+    return (
+        _ALLOWED.fullmatch(name) is not None
+        and len(name) <= limit
+        and ".." not in name
+        and not name.endswith((".", ".lock"))
+        and name.partition(".")[0] not in _DEVICES  # Windows opens the device for `con.json` too
+    )
+
+
+def _with_digest(original: str) -> str:
+    composed = _UNICODE.normalize("NFC", original)
+    # Lone surrogates (from file names) are hashed, not refused: the JSON refuses them, and with a path.
+    digest = hashlib.sha256(composed.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST_LETTERS].translate(_LETTERS)
+    readable = _readable(composed)[: MAX_COMPONENT - _DIGEST_LETTERS - 1].rstrip("._-") or "x"
+    named = f"{readable}-{digest}"
+    return named if _is_safe(named, MAX_COMPONENT) else f"{readable.replace('.', '-')}-{digest}"
+
+
+def _readable(text: str) -> str:
+    """What is left of a name in plain ASCII, for people who look at the folder; the digest tells names apart."""
+    # An accent is dropped from its letter, so that `Café` reads `cafe`. A long text is cut before the work.
+    ascii_only = _UNICODE.normalize("NFKD", text[:400])
+    letters = "".join(c for c in ascii_only if not _UNICODE.combining(c))
+    return re.sub(r"[^a-z0-9._]+", "-", letters.lower()).strip("._-")
+
+
+def _fan_out_component(part: str) -> str:
+    found = _TRAILING_NUMBER.search(part)
+    if found is None:
+        return part
+    hundreds = found.group().lstrip("0")[:-2]  # by text: a component may end in 80 digits
+    return f"{part[: found.start()]}{hundreds}xx/{part}" if hundreds else part
