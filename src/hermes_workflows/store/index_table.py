@@ -1,0 +1,73 @@
+"""The status index, the inbox and the heartbeats: what is put into and read from a connection somebody else opened."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from sqlite3 import Connection
+
+from . import sql
+from .queue_port import Indexed, ReviewRow, RunnerRow, Stuck
+from .rows import indexed_of, review_of, review_values, run_values, runner_of, stuck_of
+
+
+def put(connection: Connection, rows: Iterable[Indexed]) -> None:
+    for indexed in rows:
+        connection.execute(sql.PUT_RUN, run_values(indexed))
+        for review in indexed.reviews:
+            connection.execute(sql.PUT_REVIEW, review_values(review))
+        if indexed.summary.ended:
+            connection.execute(sql.UNSTUCK, {"run_id": indexed.summary.run_id})
+
+
+def put_stuck(connection: Connection, marks: Iterable[Stuck], now: str) -> None:
+    for mark in marks:
+        connection.execute(sql.PUT_STUCK, vars(replace(mark, since=mark.since or now)))
+
+
+def unstick(connection: Connection, run_ids: Iterable[str]) -> None:
+    for run_id in run_ids:
+        connection.execute(sql.UNSTUCK, {"run_id": run_id})
+
+
+def forget(connection: Connection, run_id: str) -> None:
+    for statement in sql.FORGET:
+        connection.execute(statement, {"run_id": run_id})
+
+
+def one(connection: Connection, run_id: str) -> Indexed | None:
+    row = connection.execute(sql.RUN, {"run_id": run_id}).fetchone()
+    return indexed_of(row) if row else None
+
+
+def page(connection: Connection, status: str | None, limit: int, offset: int) -> list[Indexed]:
+    statement = sql.RUNS if status is None else sql.RUNS_BY_STATUS
+    rows = connection.execute(statement, {"status": status, "limit": limit, "offset": offset})
+    return [indexed_of(row) for row in rows]
+
+
+def matching(connection: Connection, prefix: str, limit: int) -> list[str]:
+    # U+FFFF sorts after everything a run id may contain.
+    limits = {"prefix": prefix, "beyond": prefix + "\uffff", "limit": limit}
+    return [row["run_id"] for row in connection.execute(sql.RUN_IDS_FROM, limits)]
+
+
+def reviews(connection: Connection, run_id: str | None, status: str | None) -> list[ReviewRow]:
+    return [review_of(row) for row in connection.execute(sql.REVIEWS, {"run_id": run_id, "status": status})]
+
+
+def stuck(connection: Connection, run_id: str | None) -> list[Stuck]:
+    return [stuck_of(row) for row in connection.execute(sql.STUCK, {"run_id": run_id})]
+
+
+def runners(connection: Connection) -> list[RunnerRow]:
+    return [runner_of(row) for row in connection.execute(sql.RUNNERS)]
+
+
+def stamp(connection: Connection) -> str:
+    row = connection.execute(sql.GET_META, {"name": "stamp"}).fetchone()
+    return row["value"] if row else ""
+
+
+def put_stamp(connection: Connection, value: str) -> None:
+    connection.execute(sql.PUT_META, {"name": "stamp", "value": value})

@@ -1,0 +1,82 @@
+"""Whether the process behind a lease or a heartbeat still exists on this machine.
+
+A process is named by host, pid and the moment it started: a pid alone comes back after a restart, and a worker id
+is often the same as before the crash.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from dataclasses import dataclass
+from functools import cache
+
+from .queue_port import RunnerRow
+
+_INITIAL_PID_NAMESPACE = "pid:[4026531836]"
+
+
+@dataclass(frozen=True)
+class Process:
+    host: str
+    pid: int
+    pid_started: str
+
+    @classmethod
+    def current(cls) -> Process:
+        return cls(this_host(), os.getpid(), process_started(os.getpid()) or "")
+
+    @classmethod
+    def of(cls, row: RunnerRow) -> Process:
+        return cls(row.host, row.pid, row.pid_started)
+
+    def to_text(self) -> str:
+        return json.dumps([self.host, self.pid, self.pid_started])
+
+    @classmethod
+    def from_text(cls, text: str) -> Process:
+        return cls(*json.loads(text))
+
+    def gone(self) -> bool:
+        """True when it is certain that the process is over; another host's processes never are."""
+        if self.host != this_host():
+            return False
+        started = process_started(self.pid)
+        return started is None or (bool(started and self.pid_started) and started != self.pid_started)
+
+
+@cache
+def this_host() -> str:
+    """The name of this machine, with its pid namespace when that is a container's own."""
+    name = socket.gethostname()
+    try:
+        namespace = os.readlink("/proc/self/ns/pid")
+    except OSError:
+        return name
+    return name if namespace == _INITIAL_PID_NAMESPACE else f"{name}/{namespace}"
+
+
+def process_started(pid: int) -> str | None:
+    """When process `pid` started, in the kernel's own unit; "" where that cannot be known, None when it is over."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as stat:
+            # The command's name stands in parentheses and may hold spaces and parentheses itself.
+            fields = stat.read().rpartition(b")")[2].split()
+    except OSError:
+        return "" if _answers(pid) else None
+    state, started = fields[0], fields[19]
+    # A zombie has ended; only its parent has not looked yet.
+    return None if state in (b"Z", b"X") else started.decode()
+
+
+def _answers(pid: int) -> bool:
+    if os.path.exists("/proc/self/stat"):
+        return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True

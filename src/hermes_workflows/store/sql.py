@@ -1,0 +1,247 @@
+"""Every SQL statement of the project, and the schema they speak about.
+
+Rules the tables keep:
+- `work.state` is 'ready' (may be claimed), 'later' (its `visible_at` has not come) or 'leased'.
+  A lease that ran out goes back to 'ready' and keeps its token until somebody else claims the row,
+  so that a holder who was only slow may renew or finish it.
+- `work.turn` is the order of claiming among rows of one rank. It is given when a row becomes ready and is never
+  lower than the lowest turn still waiting, nor than the run's own last one: that is round robin between runs,
+  without a table of who came last.
+- `runs.summary` and every other JSON column is a cache of receipts; nothing decides from it.
+"""
+
+from __future__ import annotations
+
+APPLICATION_ID = 0x48574631  # "HWF1": whose file this is, so that nobody else's database is ever replaced
+# Raise it with every change of the tables or of RunSummary: an older file is made again, a newer one refused.
+SCHEMA_VERSION = 1
+
+SCHEMA = """
+CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE runs (
+    run_id TEXT PRIMARY KEY,
+    status TEXT NOT NULL,
+    started_at TEXT NOT NULL,
+    seq INTEGER NOT NULL,
+    tip TEXT NOT NULL,
+    folder TEXT NOT NULL,
+    sealed INTEGER NOT NULL,
+    summary TEXT NOT NULL
+);
+CREATE INDEX runs_newest ON runs (started_at, run_id);
+CREATE INDEX runs_by_status ON runs (status, started_at, run_id);
+CREATE TABLE reviews (
+    run_id TEXT NOT NULL,
+    key TEXT NOT NULL,
+    status TEXT NOT NULL,
+    requested_at TEXT NOT NULL,
+    line TEXT NOT NULL,
+    PRIMARY KEY (run_id, key)
+) WITHOUT ROWID;
+CREATE INDEX reviews_by_status ON reviews (status, requested_at);
+CREATE TABLE work (
+    id INTEGER PRIMARY KEY,
+    run_id TEXT NOT NULL,
+    key TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    fingerprint TEXT NOT NULL,
+    state TEXT NOT NULL,
+    turn INTEGER NOT NULL,
+    visible_at REAL NOT NULL,
+    offered_at TEXT NOT NULL,
+    claims INTEGER NOT NULL DEFAULT 0,
+    withdrawn INTEGER NOT NULL DEFAULT 0,
+    again_at REAL,
+    token TEXT,
+    runner TEXT,
+    holder TEXT,
+    boot_id TEXT,
+    expires_at REAL,
+    claimed_at TEXT,
+    UNIQUE (run_id, key)
+);
+CREATE INDEX work_ready ON work (kind <> 'workflow', turn) WHERE state = 'ready';
+CREATE INDEX work_later ON work (visible_at) WHERE state = 'later';
+CREATE INDEX work_leased ON work (expires_at) WHERE state = 'leased';
+CREATE INDEX work_turns ON work (run_id, turn) WHERE kind <> 'workflow';
+CREATE TABLE stuck (
+    run_id TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    key TEXT NOT NULL,
+    code TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    hint TEXT NOT NULL,
+    since TEXT NOT NULL,
+    runner TEXT NOT NULL,
+    PRIMARY KEY (run_id, kind, key, code)
+) WITHOUT ROWID;
+CREATE TABLE runners (
+    runner_id TEXT NOT NULL,
+    host TEXT NOT NULL,
+    pid INTEGER NOT NULL,
+    pid_started TEXT NOT NULL,
+    boot_id TEXT NOT NULL,
+    elapsed REAL NOT NULL,
+    started_at TEXT NOT NULL,
+    heartbeat_at TEXT NOT NULL,
+    lease_seconds REAL NOT NULL,
+    concurrency INTEGER NOT NULL,
+    executing TEXT NOT NULL,
+    database TEXT NOT NULL,
+    PRIMARY KEY (runner_id, host, pid, pid_started)
+) WITHOUT ROWID;
+"""
+
+# --- the queue: offers ------------------------------------------------------------------------------------------
+
+# A stuck run's rows keep their turns but must not hold everybody's at their own.
+NEXT_CALL_TURN = """
+SELECT max(
+    coalesce((SELECT turn FROM work
+              WHERE state = 'ready' AND (kind <> 'workflow') = 1 AND run_id NOT IN (SELECT run_id FROM stuck)
+              ORDER BY turn LIMIT 1), 0),
+    coalesce((SELECT max(turn) + 1 FROM work WHERE run_id = :run_id AND kind <> 'workflow'), 0))
+"""
+NEXT_WORKFLOW_TURN = """
+SELECT coalesce((SELECT max(turn) + 1 FROM work WHERE state = 'ready' AND (kind <> 'workflow') = 0), 0)
+"""
+OFFER = """
+INSERT INTO work (run_id, key, kind, fingerprint, state, turn, visible_at, offered_at)
+VALUES (:run_id, :key, :kind, :fingerprint, :state, :turn, :visible_at, :offered_at)
+ON CONFLICT (run_id, key) DO NOTHING
+"""
+FIND = "SELECT id, kind, state, withdrawn, visible_at, token FROM work WHERE run_id = :run_id AND key = :key"
+OFFER_AGAIN = "UPDATE work SET again_at = min(coalesce(again_at, :visible_at), :visible_at) WHERE id = :id"
+OFFER_ANEW = """
+UPDATE work SET kind = :kind, fingerprint = :fingerprint, state = :state, turn = :turn, visible_at = :visible_at,
+    offered_at = :offered_at, claims = 0, withdrawn = 0, again_at = NULL,
+    token = NULL, runner = NULL, holder = NULL, boot_id = NULL, expires_at = NULL, claimed_at = NULL
+WHERE id = :id
+"""
+WITHDRAW_FREE = "DELETE FROM work WHERE run_id = :run_id AND key = :key AND state <> 'leased'"
+WITHDRAW_LEASED = "UPDATE work SET withdrawn = 1 WHERE run_id = :run_id AND key = :key"
+
+# --- the queue: leases ------------------------------------------------------------------------------------------
+
+FINISH = """
+DELETE FROM work
+WHERE run_id = :run_id AND key = :key AND token = :token AND (again_at IS NULL OR withdrawn)
+"""
+WANTED_AGAIN = "SELECT id, again_at FROM work WHERE run_id = :run_id AND key = :key AND token = :token"
+RELEASE = """
+UPDATE work SET state = 'ready', claims = max(claims - 1, 0), again_at = NULL,
+    token = NULL, runner = NULL, holder = NULL, boot_id = NULL, expires_at = NULL, claimed_at = NULL
+WHERE run_id = :run_id AND key = :key AND token = :token AND NOT withdrawn
+"""
+RELEASE_WITHDRAWN = "DELETE FROM work WHERE run_id = :run_id AND key = :key AND token = :token"
+RENEW = """
+UPDATE work SET state = 'leased', boot_id = :boot_id, expires_at = :expires_at
+WHERE run_id = :run_id AND key = :key AND token = :token
+RETURNING withdrawn
+"""
+
+# --- the queue: claims ------------------------------------------------------------------------------------------
+
+DUE = "SELECT id, run_id, kind FROM work WHERE state = 'later' AND visible_at <= :now ORDER BY visible_at, id"
+MAKE_READY = "UPDATE work SET state = 'ready', turn = :turn WHERE id = :id"
+RAN_OUT = """
+SELECT id, token, withdrawn FROM work
+WHERE state = 'leased' AND (expires_at <= :elapsed OR boot_id <> :boot_id)
+"""
+HOLDERS = "SELECT DISTINCT holder FROM work WHERE state = 'leased'"
+HELD_BY = "SELECT id, token, withdrawn FROM work WHERE state = 'leased' AND holder = :holder"
+EXPIRE = "UPDATE work SET state = 'ready' WHERE id = :id"
+DROP = "DELETE FROM work WHERE id = :id"
+CLAIMABLE = """
+SELECT id, run_id, kind, key, fingerprint, visible_at, claims + 1 AS claims FROM work
+WHERE state = 'ready' AND run_id NOT IN (SELECT run_id FROM stuck)
+    AND (:run_id IS NULL OR run_id = :run_id) AND (:kinds = '' OR instr(:kinds, '|' || kind || '|'))
+ORDER BY kind <> 'workflow', turn, id LIMIT :limit
+"""
+CLAIM = """
+UPDATE work SET state = 'leased', claims = claims + 1, again_at = NULL, token = :token, runner = :runner,
+    holder = :holder, boot_id = :boot_id, expires_at = :expires_at, claimed_at = :claimed_at
+WHERE id = :id
+"""
+# A row that somebody else claimed since the file was made again is theirs; receipts decide who was first.
+ENTER_LEASE = """
+INSERT INTO work (run_id, key, kind, fingerprint, state, turn, visible_at, offered_at, claims,
+    token, runner, holder, boot_id, expires_at, claimed_at)
+VALUES (:run_id, :key, :kind, :fingerprint, 'leased', 0, :visible_at, :claimed_at, :claims,
+    :token, :runner, :holder, :boot_id, :expires_at, :claimed_at)
+ON CONFLICT (run_id, key) DO UPDATE SET state = 'leased', claims = excluded.claims, token = excluded.token,
+    runner = excluded.runner, holder = excluded.holder, boot_id = excluded.boot_id,
+    expires_at = excluded.expires_at, claimed_at = excluded.claimed_at,
+    again_at = CASE kind WHEN 'workflow' THEN visible_at END
+WHERE work.token IS NULL
+"""
+NEXT_VISIBLE = "SELECT min(visible_at) FROM work WHERE state = 'later'"
+WORK = """
+SELECT run_id, key, kind, fingerprint, visible_at, state, withdrawn, token, runner, holder, boot_id, expires_at,
+    claims, offered_at, claimed_at
+FROM work WHERE :run_id IS NULL OR run_id = :run_id ORDER BY id
+"""
+
+# --- the index --------------------------------------------------------------------------------------------------
+
+# Two processes index one run at once: whoever knows more receipts is right, in whichever order they arrive.
+PUT_RUN = """
+INSERT INTO runs (run_id, status, started_at, seq, tip, folder, sealed, summary)
+VALUES (:run_id, :status, :started_at, :seq, :tip, :folder, :sealed, :summary)
+ON CONFLICT (run_id) DO UPDATE SET status = excluded.status, started_at = excluded.started_at, seq = excluded.seq,
+    tip = excluded.tip, folder = excluded.folder, sealed = excluded.sealed, summary = excluded.summary
+WHERE excluded.seq >= runs.seq
+"""
+PUT_REVIEW = """
+INSERT INTO reviews (run_id, key, status, requested_at, line)
+VALUES (:run_id, :key, :status, :requested_at, :line)
+ON CONFLICT (run_id, key) DO UPDATE SET
+    status = excluded.status, requested_at = excluded.requested_at, line = excluded.line
+WHERE excluded.status <> 'open' OR reviews.status = 'open'
+"""
+RUN = "SELECT tip, folder, sealed, summary FROM runs WHERE run_id = :run_id"
+RUNS = "SELECT tip, folder, sealed, summary FROM runs ORDER BY started_at DESC, run_id DESC LIMIT :limit OFFSET :offset"
+RUNS_BY_STATUS = """
+SELECT tip, folder, sealed, summary FROM runs WHERE status = :status
+ORDER BY started_at DESC, run_id DESC LIMIT :limit OFFSET :offset
+"""
+RUN_IDS_FROM = "SELECT run_id FROM runs WHERE run_id >= :prefix AND run_id < :beyond ORDER BY run_id LIMIT :limit"
+REVIEWS = """
+SELECT line FROM reviews WHERE (:run_id IS NULL OR run_id = :run_id) AND (:status IS NULL OR status = :status)
+ORDER BY requested_at, run_id, key
+"""
+FORGET = tuple(f"DELETE FROM {table} WHERE run_id = :run_id" for table in ("runs", "reviews", "work", "stuck"))
+
+PUT_STUCK = """
+INSERT INTO stuck (run_id, kind, key, code, reason, hint, since, runner)
+VALUES (:run_id, :kind, :key, :code, :reason, :hint, :since, :runner)
+ON CONFLICT (run_id, kind, key, code) DO UPDATE SET
+    reason = excluded.reason, hint = excluded.hint, runner = excluded.runner
+"""
+UNSTUCK = "DELETE FROM stuck WHERE run_id = :run_id"
+STUCK = """
+SELECT run_id, kind, reason, hint, key, code, since, runner FROM stuck
+WHERE :run_id IS NULL OR run_id = :run_id ORDER BY since, run_id, kind, key
+"""
+
+HEARTBEAT = """
+INSERT INTO runners (runner_id, host, pid, pid_started, boot_id, elapsed, started_at, heartbeat_at, lease_seconds,
+    concurrency, executing, database)
+VALUES (:runner_id, :host, :pid, :pid_started, :boot_id, :elapsed, :started_at, :heartbeat_at, :lease_seconds,
+    :concurrency, :executing, :database)
+ON CONFLICT (runner_id, host, pid, pid_started) DO UPDATE SET
+    boot_id = excluded.boot_id, elapsed = excluded.elapsed, started_at = excluded.started_at,
+    heartbeat_at = excluded.heartbeat_at, lease_seconds = excluded.lease_seconds,
+    concurrency = excluded.concurrency, executing = excluded.executing, database = excluded.database
+"""
+GOODBYE = """
+DELETE FROM runners WHERE runner_id = :runner_id
+    AND (:pid IS NULL OR (host = :host AND pid = :pid AND pid_started = :pid_started))
+"""
+RUNNERS = """
+SELECT runner_id, host, pid, pid_started, boot_id, elapsed, started_at, heartbeat_at, lease_seconds, concurrency,
+    executing, database
+FROM runners ORDER BY started_at, runner_id, pid
+"""
+GET_META = "SELECT value FROM meta WHERE name = :name"
+PUT_META = "INSERT INTO meta VALUES (:name, :value) ON CONFLICT (name) DO UPDATE SET value = excluded.value"

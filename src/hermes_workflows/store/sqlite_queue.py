@@ -1,0 +1,240 @@
+"""SqliteQueue: the queue port on one SQLite file, which is made again from the ledger whenever it is gone.
+
+Every public method runs through `_attempt`: look whether the path still leads to the open file, do the work, and when
+either says that the file is gone, make a new one (or open the one another process made) and do the work again.
+Doing it again is safe: nothing of the failed attempt is in the new file except the leases this process holds.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from threading import RLock
+from typing import TypeVar
+
+from ..core.clock import Clock
+from ..errors import StoreFailure
+from . import index_table, sql, work_table
+from .database import Database, DatabaseGone, open_database, replace_database, translated
+from .held import Held
+from .liveness import Process
+from .queue_port import Change, Indexed, Lease, ReviewRow, RunnerRow, Stuck, Work, WorkRow
+from .rows import runner_values, work_row_of
+from .work_table import Answer, Holder, Moment
+
+T = TypeVar("T")
+Rebuild = Callable[[], Iterable[Indexed]]
+
+ATTEMPTS = 3
+# Seconds of the monotonic clock between two looks at other runners' processes; a look reads one file a process.
+LOOK_SECONDS = 0.2
+
+
+class SqliteQueue:
+    """See `store.queue_port.Queue`. One handle is shared by the threads of a process; forks open their own.
+
+    A handle remembers the leases it gave to each runner until they are finished, released or lost. They are never
+    offered to that same runner again, however late it is, and they are entered again when the file is made anew.
+    """
+
+    def __init__(self, path: Path, clock: Clock, lease_seconds: float, rebuild: Rebuild, home: str | None) -> None:
+        self._path = path
+        self._clock = clock
+        self._lease_seconds = lease_seconds
+        self._rebuild = rebuild
+        self._home = home
+        self._lock = RLock()
+        self._held = Held()
+        self._database: Database | None = None
+        self._seen: object = None
+        self._looked_at = -LOOK_SECONDS
+
+    @classmethod
+    def open(
+        cls,
+        path: Path,
+        *,
+        clock: Clock,
+        lease_seconds: float = 30.0,
+        rebuild: Rebuild,
+        home: str | None = None,
+    ) -> SqliteQueue:
+        """Open the queue at `path`, or make it from `rebuild()`, every run as the ledger knows it.
+
+        A new file gets one workflow row for each unfinished run of workspace `home` (of any, when None).
+        Raises InvalidInput for another program's database, NewerSchema, and StoreFailure when it cannot be written.
+        """
+        queue = cls(path, clock, lease_seconds, rebuild, home)
+        queue._attempt(lambda connection: None)
+        queue.changed()
+        return queue
+
+    def close(self) -> None:
+        with self._lock:
+            if self._database is not None:
+                self._database.close()
+                self._database = None
+
+    def apply(self, change: Change, runner: str) -> list[Lease]:
+        moment = Moment.of(self._clock)
+        claimed = self._write(lambda connection: self._apply(connection, change, runner, moment))
+        with self._lock:
+            self._held.drop(lease.token for lease in (*change.finish, *change.release))
+            self._held.take(claimed, runner)
+        return claimed
+
+    def _apply(self, connection: sqlite3.Connection, change: Change, runner: str, moment: Moment) -> list[Lease]:
+        work_table.finish(connection, change.finish, moment)
+        work_table.release(connection, change.release)
+        work_table.offer(connection, change.offer, moment)
+        work_table.withdraw(connection, change.withdraw)
+        index_table.put(connection, change.index)
+        index_table.put_stuck(connection, change.stuck, moment.text)
+        index_table.unstick(connection, change.unstuck)
+        if change.claim is None:
+            return []
+        own = self._held.tokens(runner)
+        holder = Holder(runner, self._held.process_of(runner).to_text(), self._lease_seconds)
+        work_table.make_ready(connection, moment)
+        work_table.expire(connection, moment, own)
+        if self._may_look(moment):
+            work_table.expire_dead(connection, own, lambda other: other != holder.process and work_table.is_gone(other))
+        return work_table.claim(connection, change.claim, holder, moment)
+
+    def _may_look(self, moment: Moment) -> bool:
+        if 0 <= moment.elapsed - self._looked_at < LOOK_SECONDS:
+            return False
+        self._looked_at = moment.elapsed
+        return True
+
+    def renew(self, leases: Sequence[Lease], seconds: float) -> dict[str, Answer]:
+        moment = Moment.of(self._clock)
+        answers = self._write(lambda connection: work_table.renew(connection, leases, seconds, moment))
+        with self._lock:
+            self._held.drop(token for token, answer in answers.items() if answer == "lost")
+        return answers
+
+    def heartbeat(self, row: RunnerRow) -> None:
+        with self._lock:
+            self._held.heartbeats[row.runner_id] = row
+        self._write(lambda connection: connection.execute(sql.HEARTBEAT, runner_values(row)))
+
+    def goodbye(self, runner_id: str) -> None:
+        with self._lock:
+            row = self._held.heartbeats.pop(runner_id, None)
+        process = vars(Process.of(row)) if row else {"host": None, "pid": None, "pid_started": None}
+        self._write(lambda connection: connection.execute(sql.GOODBYE, {"runner_id": runner_id, **process}))
+
+    def runners(self) -> list[RunnerRow]:
+        return self._attempt(index_table.runners)
+
+    def indexed(self, run_id: str) -> Indexed | None:
+        return self._attempt(lambda connection: index_table.one(connection, run_id))
+
+    def list_indexed(self, *, status: str | None = None, limit: int = 50, offset: int = 0) -> list[Indexed]:
+        return self._attempt(lambda connection: index_table.page(connection, status, limit, offset))
+
+    def matching(self, prefix: str, limit: int = 10) -> list[str]:
+        """Ids of runs that start with `prefix`, in order."""
+        return self._attempt(lambda connection: index_table.matching(connection, prefix, limit))
+
+    def reviews(self, *, run_id: str | None = None, status: str | None = None) -> list[ReviewRow]:
+        return self._attempt(lambda connection: index_table.reviews(connection, run_id, status))
+
+    def stuck(self, run_id: str | None = None) -> list[Stuck]:
+        return self._attempt(lambda connection: index_table.stuck(connection, run_id))
+
+    def work(self, run_id: str | None = None) -> list[WorkRow]:
+        moment = Moment.of(self._clock)
+        rows = self._attempt(lambda connection: connection.execute(sql.WORK, {"run_id": run_id}).fetchall())
+        gone = work_table.is_gone
+        return [work_row_of(row, expired=work_table.ran_out(row, moment, gone)) for row in rows]
+
+    def forget(self, run_id: str) -> None:
+        self._write(lambda connection: index_table.forget(connection, run_id))
+
+    def changed(self) -> bool:
+        """Also True when the file is gone or replaced: the next call then works on the new one."""
+        with self._lock:
+            seen: object = None
+            if self._database is not None:
+                try:
+                    self._database.check()
+                    (version,) = self._database.connection.execute("PRAGMA data_version").fetchone()
+                    seen = (self._database.stamp, version)
+                except (DatabaseGone, sqlite3.Error):
+                    pass
+            changed = seen is None or seen != self._seen
+            self._seen = seen
+            return changed
+
+    def next_visible(self) -> float | None:
+        found: float | None = self._attempt(lambda connection: connection.execute(sql.NEXT_VISIBLE).fetchone()[0])
+        return found
+
+    def stamp(self) -> str:
+        """The state of the refs up to which every row is known to be right (see `store.index`)."""
+        return self._attempt(index_table.stamp)
+
+    def put_stamp(self, value: str) -> None:
+        self._write(lambda connection: index_table.put_stamp(connection, value))
+
+    def _write(self, action: Callable[[sqlite3.Connection], T]) -> T:
+        def within(connection: sqlite3.Connection) -> T:
+            assert self._database is not None  # _attempt has opened it
+            with self._database.transaction():
+                return action(connection)
+
+        return self._attempt(within)
+
+    def _attempt(self, action: Callable[[sqlite3.Connection], T]) -> T:
+        with self._lock:
+            for _ in range(ATTEMPTS):
+                try:
+                    return self._once(action)
+                except DatabaseGone as error:
+                    gone = error
+                    self._restore()
+        raise StoreFailure(str(gone), hint="the file is damaged again and again; check the disk, then move it away")
+
+    def _once(self, action: Callable[[sqlite3.Connection], T]) -> T:
+        if self._database is None:
+            self._database = open_database(self._path)
+            self._enter_leases(self._database)
+        self._database.check()
+        try:
+            return action(self._database.connection)
+        except sqlite3.Error as error:
+            raise translated(error, self._path) from error
+
+    def _restore(self) -> None:
+        """Leave the file that is gone; open the one at the path, or put one there."""
+        left, self._database = self._database, None
+        try:
+            self._database = replace_database(self._path, self._fill, distrust=left.stamp if left else None)
+        finally:
+            # Only now: while it is open its inode cannot come back as that of somebody's new file.
+            if left is not None:
+                left.close()
+        self._enter_leases(self._database)
+
+    def _fill(self, connection: sqlite3.Connection) -> None:
+        moment = Moment.of(self._clock)
+        for indexed in self._rebuild():
+            index_table.put(connection, [indexed])
+            summary = indexed.summary
+            if not summary.ended and self._home in (None, summary.home):
+                work_table.offer(connection, [Work(summary.run_id, "workflow")], moment)
+
+    def _enter_leases(self, database: Database) -> None:
+        if not self._held.leases:
+            return
+        moment = Moment.of(self._clock)
+        try:
+            with database.transaction() as connection:
+                for lease, runner in self._held.leases.values():
+                    holder = Holder(runner, self._held.process_of(runner).to_text(), self._lease_seconds)
+                    work_table.enter(connection, lease, holder, moment)
+        except sqlite3.Error as error:
+            raise translated(error, self._path) from error

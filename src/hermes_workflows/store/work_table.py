@@ -1,0 +1,207 @@
+"""The queue's rows: what offers, claims, renewals and endings do to them, inside somebody else's transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from secrets import token_hex
+from sqlite3 import Connection, Row
+from typing import Any, Literal
+
+from ..core.clock import Clock
+from ..core.timestamps import render_time
+from . import sql
+from .liveness import Process
+from .queue_port import Claim, Lease, Work
+from .rows import work_of
+
+Answer = Literal["held", "withdrawn", "lost"]
+
+
+@dataclass(frozen=True)
+class Moment:
+    """One reading of the clock for a whole transaction."""
+
+    now: float
+    text: str
+    elapsed: float
+    boot_id: str
+
+    @classmethod
+    def of(cls, clock: Clock) -> Moment:
+        now = clock.now()
+        return cls(now.timestamp(), render_time(now), clock.elapsed(), clock.boot_id)
+
+
+@dataclass(frozen=True)
+class Holder:
+    """Who claims, for how many seconds, and through which process."""
+
+    runner: str
+    process: str
+    lease_seconds: float
+
+
+def finish(connection: Connection, leases: Iterable[Lease], moment: Moment) -> None:
+    for lease in leases:
+        row = _row_of(lease)
+        if connection.execute(sql.FINISH, row).rowcount:
+            continue
+        if again := connection.execute(sql.WANTED_AGAIN, row).fetchone():
+            _place_anew(connection, again["id"], lease.work, again["again_at"], moment)
+
+
+def release(connection: Connection, leases: Iterable[Lease]) -> None:
+    for lease in leases:
+        row = _row_of(lease)
+        if not connection.execute(sql.RELEASE, row).rowcount:
+            connection.execute(sql.RELEASE_WITHDRAWN, row)
+
+
+def offer(connection: Connection, works: Iterable[Work], moment: Moment) -> None:
+    for work in works:
+        values = _offered(work, work.visible_at, moment, _next_turn(connection, work.run_id, work.kind))
+        if not connection.execute(sql.OFFER, values).rowcount:
+            _offer_existing(connection, work, moment)
+
+
+def _offer_existing(connection: Connection, work: Work, moment: Moment) -> None:
+    row = connection.execute(sql.FIND, {"run_id": work.run_id, "key": work.key}).fetchone()
+    if row["withdrawn"]:
+        _place_anew(connection, row["id"], work, work.visible_at, moment)
+    elif work.kind != "workflow":
+        return
+    elif row["token"] is not None:
+        # Also when that lease has run out: a slow holder may still finish the row, and the turn would be lost.
+        connection.execute(sql.OFFER_AGAIN, {"id": row["id"], "visible_at": work.visible_at})
+    elif row["state"] == "later" and work.visible_at < row["visible_at"]:
+        # A run that was put off is wanted now: what a person answered does not wait for a backoff.
+        _place_anew(connection, row["id"], work, work.visible_at, moment)
+
+
+def withdraw(connection: Connection, calls: Iterable[tuple[str, str]]) -> None:
+    for run_id, key in calls:
+        names = {"run_id": run_id, "key": key}
+        if not connection.execute(sql.WITHDRAW_FREE, names).rowcount:
+            connection.execute(sql.WITHDRAW_LEASED, names)
+
+
+def renew(connection: Connection, leases: Sequence[Lease], seconds: float, moment: Moment) -> dict[str, Answer]:
+    until = {"boot_id": moment.boot_id, "expires_at": moment.elapsed + seconds}
+    answers: dict[str, Answer] = {}
+    for lease in leases:
+        row = connection.execute(sql.RENEW, {**_row_of(lease), **until}).fetchone()
+        answers[lease.token] = "lost" if row is None else "withdrawn" if row["withdrawn"] else "held"
+    return answers
+
+
+def make_ready(connection: Connection, moment: Moment) -> None:
+    """Rows whose time has come queue up behind those that already wait."""
+    for row in connection.execute(sql.DUE, {"now": moment.now}).fetchall():
+        turn = _next_turn(connection, row["run_id"], row["kind"])
+        connection.execute(sql.MAKE_READY, {"id": row["id"], "turn": turn})
+
+
+def expire(connection: Connection, moment: Moment, own: Collection[str]) -> None:
+    """Leases that ran out become claimable; never those of `own` tokens, whose holder is here and awake.
+
+    After a suspend every lease has run out at once, and nobody should then run his own calls twice.
+    """
+    _give_back(connection, connection.execute(sql.RAN_OUT, _time(moment)), own)
+
+
+def expire_dead(connection: Connection, own: Collection[str], gone: Callable[[str], bool]) -> bool:
+    """The same for leases whose process is over; says whether there were any."""
+    dead = [row["holder"] for row in connection.execute(sql.HOLDERS) if gone(row["holder"])]
+    for holder in dead:
+        _give_back(connection, connection.execute(sql.HELD_BY, {"holder": holder}), own)
+    return bool(dead)
+
+
+def _give_back(connection: Connection, rows: Iterable[Row], own: Collection[str]) -> None:
+    for row in list(rows):
+        if row["token"] not in own:
+            connection.execute(sql.DROP if row["withdrawn"] else sql.EXPIRE, {"id": row["id"]})
+
+
+def claim(connection: Connection, wanted: Claim, holder: Holder, moment: Moment) -> list[Lease]:
+    limits = {
+        "run_id": wanted.run_id,
+        "kinds": f"|{'|'.join(wanted.kinds)}|" if wanted.kinds else "",
+        "limit": wanted.limit,
+    }
+    leases = []
+    for row in connection.execute(sql.CLAIMABLE, limits).fetchall():
+        lease = Lease(work_of(row), token_hex(8), row["claims"])
+        connection.execute(sql.CLAIM, {"id": row["id"], **_held(lease.token, holder, moment)})
+        leases.append(lease)
+    return leases
+
+
+def enter(connection: Connection, lease: Lease, holder: Holder, moment: Moment) -> None:
+    """Put a lease back that is held although its row vanished with the file."""
+    work = lease.work
+    values = {
+        "run_id": work.run_id,
+        "key": work.key,
+        "kind": work.kind,
+        "fingerprint": work.fingerprint,
+        "visible_at": work.visible_at,
+        "claims": lease.claims,
+    }
+    connection.execute(sql.ENTER_LEASE, {**values, **_held(lease.token, holder, moment)})
+
+
+def ran_out(row: Row, moment: Moment, gone: Callable[[str], bool]) -> bool:
+    """Whether a row with a holder would be given to somebody else by the next claim."""
+    if row["token"] is None:
+        return False
+    late = row["state"] != "leased" or row["expires_at"] <= moment.elapsed or row["boot_id"] != moment.boot_id
+    return late or gone(row["holder"])
+
+
+def is_gone(holder: str) -> bool:
+    return Process.from_text(holder).gone()
+
+
+def _place_anew(connection: Connection, row_id: int, work: Work, visible_at: float, moment: Moment) -> None:
+    turn = _next_turn(connection, work.run_id, work.kind)
+    connection.execute(sql.OFFER_ANEW, {"id": row_id, **_offered(work, visible_at, moment, turn)})
+
+
+def _next_turn(connection: Connection, run_id: str, kind: str) -> int:
+    if kind == "workflow":
+        return int(connection.execute(sql.NEXT_WORKFLOW_TURN).fetchone()[0])
+    return int(connection.execute(sql.NEXT_CALL_TURN, {"run_id": run_id}).fetchone()[0])
+
+
+def _offered(work: Work, visible_at: float, moment: Moment, turn: int) -> dict[str, Any]:
+    return {
+        "run_id": work.run_id,
+        "key": work.key,
+        "kind": work.kind,
+        "fingerprint": work.fingerprint,
+        "state": "later" if visible_at > moment.now else "ready",
+        "turn": turn,
+        "visible_at": visible_at,
+        "offered_at": moment.text,
+    }
+
+
+def _held(token: str, holder: Holder, moment: Moment) -> dict[str, Any]:
+    return {
+        "token": token,
+        "runner": holder.runner,
+        "holder": holder.process,
+        "boot_id": moment.boot_id,
+        "expires_at": moment.elapsed + holder.lease_seconds,
+        "claimed_at": moment.text,
+    }
+
+
+def _row_of(lease: Lease) -> dict[str, str]:
+    return {"run_id": lease.work.run_id, "key": lease.work.key, "token": lease.token}
+
+
+def _time(moment: Moment) -> dict[str, Any]:
+    return {"elapsed": moment.elapsed, "boot_id": moment.boot_id}
