@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeAlias
 
 from .encoding import Plain
 from .secret_forms import Needle, needles, secret_variables
-from .token_shapes import REACH, SHAPES, find_encoded, may_hold_encoded
+from .token_shapes import IN_SHORT_WORDS, REACH, SHAPES, WORD, find_encoded, has_word, may_hold_encoded
 
 Counts: TypeAlias = "Counter[str]"
 
@@ -24,8 +24,8 @@ _BLOCK = 128 * 1024
 _CONTEXT = 64
 """Bytes before the present ones that a pattern may look back at."""
 
-# base64 is printed in lines; a break between two of its lines is no end. Sixteen characters make a line of base64.
-_LINE = rb"[A-Za-z0-9+/_-]{16}"
+# base64 is printed in lines; a break between two of its lines is no end. A long word makes a line of base64.
+_LINE = rb"[A-Za-z0-9+/_-]{%d}" % WORD
 _SOFT_BREAK = re.compile(
     rb"(?:\r?\n|\\r\\n|\\n)(?:(?<=%(l)b\n)|(?<=%(l)b\r\n)|(?<=%(l)b\\n)|(?<=%(l)b\\r\\n))" % {b"l": _LINE}
 )
@@ -74,8 +74,8 @@ class Redactor:
         more = [secret for secret in more if secret.value.strip()]
         self._secrets = (*known, *more)
         self._needles = (*needles_known, *(n for secret in more for n in needles(*secret)))
-        self._plain_needles = [n for n in self._needles if not n.wrapped]
-        self._wrapped_needles = [n for n in self._needles if n.wrapped]
+        self._plain = [(n.anchor, n) for n in self._needles if not n.wrapped]
+        self._wrapped = [(n.anchor, n) for n in self._needles if n.wrapped]
         self.reach = max([REACH, *(2 * needle.reach for needle in self._needles)])
         names = {n.name for n in self._needles} | {shape.name for shape in SHAPES}
         self._placeholders = re.compile(
@@ -109,12 +109,36 @@ class Redactor:
 
     def plain(self, v: Plain, counts: Counts | None = None) -> Plain:
         """The same for a value: strings, bytes, keys, and numbers that are a named secret."""
+        if isinstance(v, dict | list):
+            # One look at all strings together is several times faster than one look at each.
+            texts = b"\0".join(self._texts(v))
+            if len(texts) <= 4 * _BLOCK and not self.spans(texts, 0):
+                return v
+        return self._without(v, counts)
+
+    def _texts(self, v: Plain) -> Iterator[bytes]:
+        if isinstance(v, dict):
+            for key, value in v.items():
+                yield key.encode("utf-8", "surrogatepass")
+                yield from self._texts(value)
+        elif isinstance(v, list):
+            for item in v:
+                yield from self._texts(item)
+        elif isinstance(v, str):
+            yield v.encode("utf-8", "surrogatepass")
+        elif isinstance(v, bytes):
+            yield v
+        elif self._exact and self._number(v, None) is not v:
+            # A number that is a secret as a whole; it is one as a text as well.
+            yield str(v).encode()
+
+    def _without(self, v: Plain, counts: Counts | None) -> Plain:
         if isinstance(v, str):
             return self.text(v, counts)
         if isinstance(v, bytes):
             return self.data(v, counts)
         if isinstance(v, list):
-            return [self.plain(item, counts) for item in v]
+            return [self._without(item, counts) for item in v]
         if isinstance(v, dict):
             return self._plain_dict(v, counts)
         return self._number(v, counts)
@@ -126,7 +150,7 @@ class Redactor:
             number = 2
             while new in clean or (new != key and new in v):
                 new, number = f"{name}-{number}", number + 1
-            clean[new] = self.plain(value, counts)
+            clean[new] = self._without(value, counts)
         return clean
 
     def _number(self, v: bool | int | float | None, counts: Counts | None) -> Plain:
@@ -162,25 +186,25 @@ class Redactor:
 
     def spans(self, data: bytes, since: int) -> list[Span]:
         """What is to be replaced in `data[since:]`: in order, and without overlaps."""
-        found = [Span(start, start, end, n.rank, n.name) for n, start, end in self._literals(data, since)]
-        found += self._encoded(data, since)
-        for shape in SHAPES:
+        present = [needle for anchor, needle in self._plain if anchor in data]
+        found = [Span(start, start, end, n.rank, n.name) for n in present for start, end in n.find(data, since)]
+        wordy = has_word(data, WORD)
+        found += self._encoded(data, since, wordy)
+        for shape in SHAPES if wordy else IN_SHORT_WORDS:
             found += [Span(*place, _SHAPE, shape.name) for place in shape.find(data, since)]
         if not found:
             return found
         return _united(found, [match.span() for match in self._placeholders.finditer(data)])
 
-    def _literals(self, data: bytes, since: int) -> Iterator[tuple[Needle, int, int]]:
-        for needle in self._plain_needles:
-            if needle.anchor in data:
-                yield from ((needle, start, end) for start, end in needle.find(data, since))
-
-    def _encoded(self, data: bytes, since: int) -> list[Span]:
+    def _encoded(self, data: bytes, since: int, wordy: bool) -> list[Span]:
         # Whatever stands in the text without its soft breaks also stands in it without any break.
-        squeezed = data.translate(None, b"\r\n")
-        texts = [squeezed, squeezed.replace(b"\\r", b"").replace(b"\\n", b"")] if b"\\" in squeezed else [squeezed]
-        wanted = [n for n in self._wrapped_needles if any(n.anchor in text for text in texts)]
-        shapes = any(may_hold_encoded(text) for text in texts)
+        texts = [data]
+        if wordy:
+            texts = [data.translate(None, b"\r\n")]
+            if b"\\" in data:
+                texts.append(texts[0].replace(b"\\r", b"").replace(b"\\n", b""))
+        wanted = {needle for text in texts for anchor, needle in self._wrapped if anchor in text}
+        shapes = wordy and any(may_hold_encoded(text) for text in texts)
         if not wanted and not shapes:
             return []
         flat = Unwrapped(data)
@@ -190,7 +214,7 @@ class Redactor:
         return [span for span in map(flat.place, found) if span.start >= since]
 
     def hard_end(self, data: bytes, floor: int) -> int:
-        """The end of the last line behind which nothing goes on that began before; if there is none, at most `floor`."""
+        """The end of the last line after which nothing older goes on; when there is none, at most `floor`."""
         end = data.rfind(b"\n") + 1
         if self._open_ends and data.endswith(self._open_ends, 0, end):
             return floor
@@ -283,8 +307,10 @@ def _open_ends(value: str) -> Iterator[bytes]:
 def _united(found: list[Span], placeholders: list[tuple[int, int]]) -> list[Span]:
     """Overlapping matches become one, under the name of the surest; what lies in a placeholder stays."""
     united: list[Span] = []
+    starts = [start for start, _ in placeholders]
     for span in sorted(found):
-        if any(start <= span.start and span.end <= end for start, end in placeholders):
+        before = bisect_right(starts, span.start) - 1
+        if before >= 0 and span.end <= placeholders[before][1]:
             continue
         if united and span.start < united[-1].end:
             last = united.pop()
