@@ -126,10 +126,11 @@ IN_LONG_WORDS: tuple[Shape, ...] = (
 """Every match of these has a long word in it."""
 
 IN_SHORT_WORDS: tuple[Shape, ...] = (
-    _shape("url-password", b"://", rb":\\?/\\?/[^/@\s:\"'<>\\]{0,256}:([^/@\s\"'<>\\]{1,1024})@", _password),
+    # No user has a bracket in the name, but a placeholder has, and a colon too.
+    _shape("url-password", b"://", rb":\\?/\\?/[^/@\s:\"'<>\\\[]{0,256}:([^/@\s\"'<>\\]{1,1024})@", _password),
     # A name alone is mostly a user (`https://git@…`); a token in its place is long.
-    _shape("url-password", b"://", rb"https?:\\?/\\?/([^/@\s:\"'<>\\]{16,1024})@", _opaque),
-    _shape("url-password", b"%3A%2F%2F", rb"%3A%2F%2F[^/@\s:%]{0,256}%3A([^/@\s:&]{1,1024}?)%40", _password),
+    _shape("url-password", b"://", rb"https?:\\?/\\?/([^/@\s:\"'<>\\\[]{16,1024})@", _opaque),
+    _shape("url-password", b"%3A%2F%2F", rb"%3A%2F%2F[^/@\s:%\[]{0,256}%3A([^/@\s:&]{1,1024}?)%40", _password),
     _shape(
         "authorization",
         b"uthorization UTHORIZATION",
