@@ -1,0 +1,173 @@
+"""The seven states an operator sees, each with why and what to do next: one table, the first rule that holds.
+
+The receipts say only running, waiting or how a run ended. Whether a running one is queued, claimed or stuck is
+an observation of the queue and of runners: it comes in as facts and can be made again at any time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from .summary import Status
+
+State = Literal["waiting", "queued", "running", "stuck", "failed", "completed", "cancelled"]
+
+# Queued work that nobody takes for this long, with no healthy runner to be seen, is not about to move.
+OLD_SECONDS = 60.0
+# SEMANTICS §1: what was claimed this often and never finished takes its claimer down each time.
+REPEATED_CLAIMS = 3
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Why a runner says that a run is stuck."""
+
+    reason: str
+    hint: str
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known about one run at one instant.
+
+    `queued` counts rows that a runner could claim now, `oldest` is the age in seconds of the oldest of them.
+    `lost` names calls whose claimer is dead or late, `repeated` one that was claimed too often without an end.
+    """
+
+    run_id: str
+    status: Status
+    operator: str = "the operator"
+    question: str | None = None
+    error: str | None = None
+    cancel_requested: bool = False
+    marks: tuple[Mark, ...] = ()
+    queued: int = 0
+    oldest: float = 0.0
+    executing: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
+    repeated: str | None = None
+    healthy_runners: int = 0
+    due: str | None = None
+    children: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class OperationalState:
+    """`state` is for programs, `label` for people; `next_action` is None when there is nothing to do."""
+
+    state: State
+    label: str
+    reason: str
+    next_action: str | None
+
+
+def operational_state(facts: Facts) -> OperationalState:
+    """What an operator is shown for these facts."""
+    state, reason, action = next(rule(facts) for applies, rule in _TABLE if applies(facts))
+    label = f"Waiting on {facts.operator}" if state == "waiting" else state.capitalize()
+    return OperationalState(state, label, reason, action)
+
+
+_Said = tuple[State, str, str | None]
+_RUN = "hermes-workflows runner run"
+
+
+def _completed(facts: Facts) -> _Said:
+    return "completed", "the workflow returned its result", f"review the receipts: git log runs/{facts.run_id}"
+
+
+def _failed(facts: Facts) -> _Said:
+    return (
+        "failed",
+        facts.error or "the workflow raised an error",
+        "read the error and the receipts, start a corrected run",
+    )
+
+
+def _cancelled(facts: Facts) -> _Said:
+    return "cancelled", facts.error or "it was ended on purpose", None
+
+
+def _marked(facts: Facts) -> _Said:
+    return "stuck", facts.marks[0].reason, facts.marks[0].hint
+
+
+def _repeated(facts: Facts) -> _Said:
+    reason = f"{facts.repeated} was claimed {REPEATED_CLAIMS} times and never finished"
+    return "stuck", reason, "hermes-workflows runner doctor, then runner once to watch it"
+
+
+def _lost(facts: Facts) -> _Said:
+    reason = f"the runner that claimed {_some(facts.lost)} died or no longer answers"
+    return "stuck", reason, f"{_RUN} takes it over; hermes-workflows runner status shows who claimed it"
+
+
+def _waiting(facts: Facts) -> _Said:
+    return (
+        "waiting",
+        f"a typed answer to {facts.question} is needed",
+        f"hermes-workflows review respond {facts.run_id} {facts.question}",
+    )
+
+
+def _executing(facts: Facts) -> _Said:
+    return (
+        "running",
+        f"executing {_some(facts.executing)}",
+        "wait; hermes-workflows runner status when it takes too long",
+    )
+
+
+def _old(facts: Facts) -> _Said:
+    reason = f"work has been queued for {facts.oldest:,.0f} s and no healthy runner is to be seen"
+    return "stuck", reason, f"{_RUN}, or hermes-workflows runner doctor"
+
+
+def _queued(facts: Facts) -> _Said:
+    why = "a cancel request is queued" if facts.cancel_requested else "work is queued"
+    if facts.healthy_runners:
+        return "queued", f"{why} and a runner is up", "wait"
+    return "queued", f"{why} and nobody has claimed it", f"{_RUN}, or hermes-workflows runner once"
+
+
+def _sleeping(facts: Facts) -> _Said:
+    if facts.healthy_runners:
+        return "running", f"sleeping until {facts.due}", None
+    return "queued", f"sleeping until {facts.due}, and no runner is up", _RUN
+
+
+def _parent(facts: Facts) -> _Said:
+    return (
+        "running",
+        f"waiting for the child run {_some(facts.children)}",
+        f"hermes-workflows status {facts.children[0]}",
+    )
+
+
+def _forgotten(facts: Facts) -> _Said:
+    return "stuck", "nothing is queued for it", "hermes-workflows index rebuild"
+
+
+def _some(names: tuple[str, ...]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+# Order matters. An end is final. What keeps a run from moving comes before what it would do if it moved; a
+# question comes before work that goes on beside it, because the person is who an operator has to find.
+_TABLE: tuple[tuple[Callable[[Facts], bool], Callable[[Facts], _Said]], ...] = (
+    (lambda facts: facts.status == "completed", _completed),
+    (lambda facts: facts.status == "failed", _failed),
+    (lambda facts: facts.status == "cancelled", _cancelled),
+    (lambda facts: bool(facts.marks), _marked),
+    (lambda facts: facts.repeated is not None, _repeated),
+    (lambda facts: bool(facts.lost), _lost),
+    (lambda facts: facts.question is not None, _waiting),
+    (lambda facts: bool(facts.executing), _executing),
+    (lambda facts: facts.queued > 0 and facts.oldest > OLD_SECONDS and not facts.healthy_runners, _old),
+    (lambda facts: facts.queued > 0, _queued),
+    (lambda facts: facts.due is not None, _sleeping),
+    (lambda facts: bool(facts.children), _parent),
+    (lambda facts: True, _forgotten),
+)

@@ -1,0 +1,67 @@
+"""Opening a workspace: its repository and its SQLite file, and what to say when one of them is not there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from .errors import IntegrityError, NotFound
+from .loader import Loader
+from .registry import DatabasePaths, Registry
+from .store import index
+from .store.durability import Durability
+from .store.git_ledger import GitLedger
+from .store.sqlite_queue import SqliteQueue
+from .workspace import Surroundings, Workspace
+
+DEFAULT_LEASE_SECONDS = 30.0
+
+
+def open_workspace(
+    registry: Registry,
+    paths: DatabasePaths,
+    surroundings: Surroundings,
+    *,
+    create: bool = False,
+    committer: str = "hermes-workflows",
+    lease_seconds: float = DEFAULT_LEASE_SECONDS,
+    durability: Durability = "power",
+    loader: Loader | None = None,
+) -> Workspace:
+    """The workspace of one database. `create` makes it when nothing is there yet.
+
+    `committer` is the name in its commits, `lease_seconds` how long its runners hold a call without a sign of life.
+    Raises NotFound, IntegrityError (something else lies there, or half of it is gone), StoreFailure.
+    """
+    _refuse_half(paths, create)
+    if create:
+        paths.receipts.parent.mkdir(parents=True, exist_ok=True)
+    clock = surroundings.clock
+    ledger = GitLedger.open(paths.receipts, create=create, clock=clock, durability=durability, committer=committer)
+    queue = SqliteQueue.open(
+        paths.sqlite,
+        clock=clock,
+        lease_seconds=lease_seconds,
+        rebuild=lambda: index.every_run(ledger),
+        home=ledger.home,
+    )
+    return Workspace(registry, paths, ledger, queue, surroundings, loader)
+
+
+def _refuse_half(paths: DatabasePaths, create: bool) -> None:
+    if paths.receipts.exists():
+        return
+    if _holds_runs(paths.sqlite):
+        # Making an empty repository here would turn the index empty too, and everything would look lost.
+        raise IntegrityError(
+            f"the receipts repository {paths.receipts} is gone, and its index {paths.sqlite} is still there",
+            hint="restore the repository from a clone; to start afresh, remove the .sqlite file",
+        )
+    if not create:
+        raise NotFound(
+            f"no receipts at {paths.receipts}",
+            hint="the first `hermes-workflows run` makes them; is --db the right one?",
+        )
+
+
+def _holds_runs(sqlite: Path) -> bool:
+    return sqlite.is_file() and sqlite.stat().st_size > 0

@@ -1,0 +1,134 @@
+"""Which of the project's own modules a workflow stands on: found by reading, not by looking at what is imported.
+
+Reading makes the answer depend on the files alone. What a process happens to have imported for other workflows,
+or imports only when a step runs, must not change the identity of this one's code.
+A project module is a file below the workspace root that no package manager put there.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+_PACKAGE = Path(__file__).resolve().parent
+# In this project's own checkout the engine lies below the workspace root; it is not the author's code.
+_EXAMPLES = _PACKAGE / "examples"
+
+
+@dataclass(frozen=True)
+class Module:
+    """A module by its import name and its file."""
+
+    name: str
+    path: Path
+
+
+@dataclass(frozen=True)
+class Sources:
+    """The modules of one workflow, the first one first, and their bytes by recorded path."""
+
+    modules: tuple[Module, ...]
+    files: Mapping[str, bytes]
+    by_path: Mapping[Path, bytes]
+    stamps: Mapping[Path, tuple[int, int, int]]
+
+    @property
+    def code(self) -> str:
+        """The identity of this code: twelve hex digits over all paths and contents."""
+        digest = hashlib.sha256()
+        for path, data in sorted(self.files.items()):
+            digest.update(f"{path}\0{hashlib.sha256(data).hexdigest()}\n".encode())
+        return digest.hexdigest()[:12]
+
+    def unchanged(self) -> bool:
+        """Whether every file still looks as it did when it was read; one `stat` each."""
+        return all(_stamp(path) == stamp for path, stamp in self.stamps.items())
+
+
+def collect(first: Module, root: Path, search: Sequence[Path]) -> Sources:
+    """Read `first` and every project module it imports, directly or not.
+
+    `search` are the folders imports are looked up in. Raises OSError, SyntaxError.
+    """
+    found: dict[Path, Module] = {}
+    by_path: dict[Path, bytes] = {}
+    stamps: dict[Path, tuple[int, int, int]] = {}
+    todo = [first]
+    while todo:
+        module = todo.pop()
+        if module.path in found:
+            continue
+        found[module.path] = module
+        # The stamp comes before the bytes: a file that changes in between looks changed, never unchanged.
+        stamps[module.path] = _stamp(module.path)
+        by_path[module.path] = data = module.path.read_bytes()
+        if is_project(module.path, root):
+            todo += [other for other in _imported(module, data, search) if is_project(other.path, root)]
+    files = {_recorded(module, root): by_path[path] for path, module in found.items()}
+    return Sources(tuple(found.values()), files, by_path, stamps)
+
+
+def is_project(path: Path, root: Path) -> bool:
+    if not path.is_relative_to(root):
+        return False
+    if path.is_relative_to(_PACKAGE) and not path.is_relative_to(_EXAMPLES):
+        return False
+    return not {"site-packages", "dist-packages"}.intersection(path.relative_to(root).parts)
+
+
+def _stamp(path: Path) -> tuple[int, int, int]:
+    try:
+        stat = path.stat()
+    except FileNotFoundError:
+        return (0, 0, 0)
+    return (stat.st_mtime_ns, stat.st_size, stat.st_ino)
+
+
+def _recorded(module: Module, root: Path) -> str:
+    if is_project(module.path, root):
+        return module.path.relative_to(root).as_posix()
+    parts = module.name.split(".")
+    return "/".join(
+        [*parts, module.path.name] if module.path.name == "__init__.py" else [*parts[:-1], module.path.name]
+    )
+
+
+def _imported(module: Module, data: bytes, search: Sequence[Path]) -> Iterator[Module]:
+    for node in ast.walk(ast.parse(data, str(module.path))):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield from _resolve(alias.name, search)
+        elif isinstance(node, ast.ImportFrom):
+            base = _absolute(node, module)
+            names = [base] if base else []
+            # `from package import name` may name a module as well as a value.
+            names += [f"{base}.{alias.name}" if base else alias.name for alias in node.names if alias.name != "*"]
+            for name in names:
+                yield from _resolve(name, search)
+
+
+def _absolute(node: ast.ImportFrom, module: Module) -> str:
+    if not node.level:
+        return node.module or ""
+    is_package = module.path.name == "__init__.py"
+    parts = module.name.split(".")
+    parent = parts[: len(parts) - node.level + is_package]
+    return ".".join([*parent, *([node.module] if node.module else [])])
+
+
+def _resolve(name: str, search: Sequence[Path]) -> Iterator[Module]:
+    """The file of a dotted name and of the packages above it, in the first folder that has its beginning."""
+    parts = name.split(".")
+    for folder in search:
+        if not (folder / parts[0]).is_dir() and not (folder / f"{parts[0]}.py").is_file():
+            continue
+        for length in range(1, len(parts) + 1):
+            base = folder.joinpath(*parts[:length])
+            for path in (base / "__init__.py", base.with_name(f"{base.name}.py")):
+                if path.is_file():
+                    yield Module(".".join(parts[:length]), path)
+                    break
+        return

@@ -1,0 +1,116 @@
+"""The README of a run: short, true about who answered, and inert whatever people and agents wrote."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from hermes_workflows.core import layout
+from hermes_workflows.core.readme import code_span, render
+from hermes_workflows.core.receipts import (
+    Execution,
+    Provenance,
+    Receipt,
+    ReviewReceipt,
+    ReviewRequest,
+    RunEnded,
+    RunRequest,
+    RunStarted,
+)
+
+MOMENT = datetime(2026, 11, 29, 10, tzinfo=UTC)
+
+
+def receipts(kind: Any = "human", prompt: str = "Ship it?", end: bool = True) -> list[Receipt]:
+    given = Provenance(kind=kind, by="you", channel="cli", message_id="demo-1")
+    question = ReviewRequest(prompt=prompt, returns={})
+    made: list[Receipt] = [
+        RunStarted(
+            path=layout.RUN,
+            key="",
+            request=RunRequest(workflow="pkg:launch", input={"topic": "docs"}),
+            execution=Execution(started_at=MOMENT),
+        ),
+        ReviewReceipt(
+            path=layout.request("ok"),
+            key="ok",
+            status="requested",
+            fingerprint="f",
+            request=question,
+            execution=Execution(seq=1),
+        ),
+    ]
+    if end:
+        made += [
+            ReviewReceipt(
+                path=layout.response("ok"),
+                key="ok",
+                status="completed",
+                fingerprint="f",
+                output={"action": "approve"},
+                execution=Execution(seq=2, finished_at=MOMENT, provenance=given),
+            ),
+            RunEnded(
+                path=layout.RESULT,
+                key="",
+                status="completed",
+                output={"url": "x"},
+                execution=Execution(seq=3, finished_at=MOMENT),
+            ),
+        ]
+    return made
+
+
+def text(*args: Any, **kwargs: Any) -> str:
+    return render("wf_launch", receipts(*args, **kwargs)).decode()
+
+
+def test_it_says_what_was_run_and_how_it_ended() -> None:
+    shown = text()
+    assert shown.startswith("# Run `wf_launch`: completed\n")
+    for part in ("`pkg:launch`", '`{"topic": "docs"}`', '`{"url": "x"}`', "git diff main runs/wf_launch"):
+        assert part in shown
+    assert len(shown.splitlines()) <= 12
+
+
+def test_an_open_question_is_shown_before_the_end() -> None:
+    assert "- Waiting on an answer to `ok`: `Ship it?`" in text(end=False)
+
+
+@pytest.mark.parametrize("kind", ["agent", "manual", "test", "policy"])
+def test_only_a_human_answer_reads_as_a_persons(kind: str) -> None:
+    shown = text(kind)
+    assert "answered by the person" not in shown
+    assert "not a" in shown
+    assert "answered by the person `you`" in text("human")
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        "a ``` b `` c",
+        "``",
+        "@team fixes #123 <script>",
+        "one\n\n# two\r\n- three",
+        "::set-output::x",
+        "[a](b)",
+        " ",
+        "",
+    ],
+)
+def test_foreign_text_stays_inside_its_code_span(hostile: str) -> None:
+    span = code_span(hostile)
+    ticks = span[: len(span) - len(span.lstrip("`"))]
+    assert span.endswith(ticks)
+    inside = span[len(ticks) : -len(ticks)]
+    assert ticks not in inside.strip()
+    assert "\n" not in span
+    assert not inside.startswith("`")
+    assert not inside.endswith("`")
+
+
+def test_long_text_is_cut() -> None:
+    assert len(code_span("x" * 100_000)) < 250
+    assert len(text(prompt="y" * 100_000, end=False)) < 2_000
