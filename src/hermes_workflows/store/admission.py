@@ -1,0 +1,124 @@
+"""Whether an entry may be recorded, and what it then adds: the one rule of appending (SEMANTICS §4).
+
+    has result.json   decided elsewhere   path taken   an outside result      a decision
+    no                no                  no           recorded               recorded
+    no                yes                 -            (rebased) recorded     Stale
+    any               any                 yes          PathTaken              Ended, Stale, then PathTaken
+    yes               -                   no           Ended                  Ended
+
+The git ledger asks it inside each compare-and-swap, the memory ledger under its lock; neither decides by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from ..core import layout
+from ..core.layout import Role
+from ..core.receipts import Receipt, load
+from ..errors import IntegrityError, InvalidInput
+from .ports import Ended, Entry, Head, PathTaken, Stale
+
+# No path of ours contains these; a tree that did could write outside a checkout.
+_FORBIDDEN_PARTS = frozenset({"", ".", ".."})
+
+
+class RunFolder(Protocol):
+    """What an append must know of a run as it stands."""
+
+    @property
+    def last_seq(self) -> int: ...
+
+    def content(self, path: str) -> bytes | None:
+        """The bytes of a file of the run's folder."""
+
+    def has(self, path: str) -> bool: ...
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What an entry adds to the run's folder: new files, and its receipts as they will be read back."""
+
+    files: Mapping[str, bytes]
+    receipts: tuple[Receipt, ...]
+
+
+def check_entry(entry: Entry) -> None:
+    """Raises InvalidInput for an entry that no ledger may record, whatever the run's state."""
+    paths = [draft.path for draft in entry.drafts]
+    if not paths and not entry.files:
+        raise InvalidInput("an entry needs a receipt or a file")
+    if len(set(paths)) != len(paths):
+        raise InvalidInput("an entry holds two receipts for one path")
+    for path in paths:
+        _check_path(path, Role.RESULT, Role.NOTE)
+    for path in entry.files:
+        _check_path(path, Role.FILE, Role.DERIVED)
+
+
+def admit(entry: Entry, folder: RunFolder, head: Head) -> Recorded | PathTaken | Stale | Ended:
+    """Decide about an entry that `check_entry` has let pass. Raises InvalidInput for a changed file."""
+    refusal = _refuse(entry, folder, head)
+    if refusal:
+        return refusal
+    files = _new_files(entry, folder)
+    receipts = []
+    for seq, draft in enumerate(entry.drafts, start=folder.last_seq + 1):
+        data = files[draft.path] = draft.render(seq)
+        # Read back from the bytes: whoever continues from here sees what a later reader will see, and nothing else.
+        receipts.append(load(draft.path, data, lambda sha256: _blob(files, folder, sha256)))
+    return Recorded(files, tuple(receipts))
+
+
+def read_receipt(folder: RunFolder, path: str) -> Receipt:
+    """Raises IntegrityError, NewerSchema, also when the receipt or one of its blobs is missing."""
+    data = folder.content(path)
+    if data is None:
+        raise IntegrityError(f"{path} is missing")
+    return load(path, data, lambda sha256: _blob({}, folder, sha256))
+
+
+def _refuse(entry: Entry, folder: RunFolder, head: Head) -> PathTaken | Stale | Ended | None:
+    ended = folder.has(layout.RESULT)
+    if entry.decided_at is not None:
+        if ended:
+            return Ended(head)
+        if entry.decided_at != folder.last_seq:
+            return Stale(head)
+    for draft in entry.drafts:
+        if folder.has(draft.path):
+            return PathTaken(head, read_receipt(folder, draft.path))
+    return Ended(head) if ended else None
+
+
+def _new_files(entry: Entry, folder: RunFolder) -> dict[str, bytes]:
+    blobs = {layout.artifact(sha256): data for draft in entry.drafts for sha256, data in draft.blobs.items()}
+    files = {path: data for path, data in blobs.items() if not folder.has(path)}
+    for path, data in entry.files.items():
+        existing = folder.content(path) if folder.has(path) else None
+        if existing == data:
+            continue
+        if existing is not None and path != layout.README:
+            raise InvalidInput(f"{path} is recorded with another content; files of a run never change")
+        files[path] = data
+    return files
+
+
+def _blob(files: Mapping[str, bytes], folder: RunFolder, sha256: str) -> bytes:
+    path = layout.artifact(sha256)
+    data = files.get(path)
+    if data is None:
+        data = folder.content(path)
+    if data is None:
+        raise IntegrityError(f"{path} is missing")
+    return data
+
+
+def _check_path(path: str, *roles: Role) -> None:
+    place = layout.place(path)
+    parts = path.split("/")
+    bad = _FORBIDDEN_PARTS.intersection(parts) or any(part.lower() == ".git" for part in parts)
+    if place is None or place.role not in roles or bad or any(char < " " or char in "\\\x7f" for char in path):
+        raise InvalidInput(f"{path!r} is no place for a {' or '.join(roles)} in a run's folder")

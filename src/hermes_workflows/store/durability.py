@@ -1,0 +1,184 @@
+"""When something is on disk: objects first, then the ref that names them, then the folder the ref lies in.
+
+On ext4 with an ordered journal, writing out all new files makes their blocks part of the running transaction, and
+one fsync of a file made *after* them commits it: 2 fsyncs an append, however many objects it has (630-750 receipts
+a second instead of 310-445 with one fsync each). Elsewhere every file and every folder is fsynced, in parallel.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import os
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Literal, Protocol
+
+Durability = Literal["power", "process"]
+
+# Open files an append may hold; a batch of 1,000 receipts has 8,000 new files, and the usual limit is 1,024.
+_MOST_OPEN = 200
+_START, _START_AND_WAIT = 2, 7
+_FULL_FSYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)
+
+
+class Barrier(Protocol):
+    """New files of one append, on their way to the disk."""
+
+    def hold(self, descriptor: int, folder: str) -> None:
+        """Take over an open, written file that lies in `folder`."""
+
+    def settle(self) -> None:
+        """After this and one `Disk.sync_file` of a younger file, all held files are on disk."""
+
+
+class Disk:
+    """How this file system is told to keep something; `counts` says how often it was, for tests and benchmarks."""
+
+    def __init__(self, make_barrier: Callable[[Disk], Barrier], *, syncs: bool) -> None:
+        self._make_barrier = make_barrier
+        self._syncs = syncs
+        self.counts: Counter[str] = Counter()
+
+    def barrier(self) -> Barrier:
+        return self._make_barrier(self)
+
+    def sync_file(self, descriptor: int) -> None:
+        if self._syncs:
+            self.counts["fsyncs"] += 1
+            # On macOS fsync leaves the data in the drive's cache.
+            if _FULL_FSYNC is not None:
+                fcntl.fcntl(descriptor, _FULL_FSYNC)
+            else:
+                os.fsync(descriptor)
+
+    def sync_folder(self, path: str | Path) -> None:
+        if self._syncs:
+            descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                self.sync_file(descriptor)
+            finally:
+                os.close(descriptor)
+
+
+def disk_for(path: Path, durability: Durability) -> Disk:
+    """The disk that `path` lies on.
+
+    `power` survives a power cut; `process` survives only the end of the process, and is for tests.
+    """
+    if durability == "process":
+        return Disk(_Nothing, syncs=False)
+    if has_ordered_journal(path) and _sync_file_range is not None:
+        return Disk(_WriteOut, syncs=True)
+    return Disk(_FsyncEach, syncs=True)
+
+
+def has_ordered_journal(path: Path, mounts: Path = Path("/proc/self/mountinfo")) -> bool:
+    """Whether `path` lies on ext4 whose journal waits for data (the default; `data=writeback` does not)."""
+    device = os.stat(path).st_dev
+    wanted = f"{os.major(device)}:{os.minor(device)}"
+    try:
+        lines = mounts.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return False
+    for line in lines:
+        left, _, right = line.partition(" - ")
+        fields, system = left.split(), right.split()
+        if len(fields) > 2 and fields[2] == wanted and len(system) > 2:
+            options = system[2].split(",")
+            return system[0] == "ext4" and not {"data=writeback", "nobarrier", "barrier=0"} & set(options)
+    return False
+
+
+class _Nothing:
+    def __init__(self, disk: Disk) -> None:
+        pass
+
+    def hold(self, descriptor: int, folder: str) -> None:
+        os.close(descriptor)
+
+    def settle(self) -> None:
+        pass
+
+
+class _WriteOut:
+    """ext4: allocate and write the blocks of every file; the commit that the next fsync forces waits for them."""
+
+    def __init__(self, disk: Disk) -> None:
+        self._disk = disk
+        self._open: list[int] = []
+
+    def hold(self, descriptor: int, folder: str) -> None:
+        self._open.append(descriptor)
+        if len(self._open) >= _MOST_OPEN:
+            self.settle()
+
+    def settle(self) -> None:
+        descriptors, self._open = self._open, []
+        try:
+            # First start all, then wait for each: the writes overlap. Only the waiting form is sure to skip no page.
+            for flags in (_START, _START_AND_WAIT):
+                for descriptor in descriptors:
+                    _write_out(descriptor, flags)
+            self._disk.counts["writeouts"] += len(descriptors)
+        finally:
+            _close(descriptors)
+
+
+class _FsyncEach:
+    """Any other file system: data by fsync of the file, names by fsync of the folder and of the folder above."""
+
+    def __init__(self, disk: Disk) -> None:
+        self._disk = disk
+        self._open: list[int] = []
+        self._folders: set[str] = set()
+
+    def hold(self, descriptor: int, folder: str) -> None:
+        self._open.append(descriptor)
+        self._folders.update((folder, os.path.dirname(folder)))
+        if len(self._open) >= _MOST_OPEN:
+            self._sync_files()
+
+    def settle(self) -> None:
+        self._sync_files()
+        folders, self._folders = self._folders, set()
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(self._disk.sync_folder, folders))
+
+    def _sync_files(self) -> None:
+        descriptors, self._open = self._open, []
+        try:
+            with ThreadPoolExecutor(8) as pool:
+                list(pool.map(self._disk.sync_file, descriptors))
+        finally:
+            _close(descriptors)
+
+
+def _close(descriptors: Iterable[int]) -> None:
+    for descriptor in descriptors:
+        os.close(descriptor)
+
+
+def _find_sync_file_range() -> Callable[[int, int, int, int], int] | None:
+    if sys.platform != "linux":
+        return None
+    function = getattr(ctypes.CDLL(None, use_errno=True), "sync_file_range", None)
+    if function is None:
+        return None
+    function.argtypes = [ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint]
+    function.restype = ctypes.c_int
+    call: Callable[[int, int, int, int], int] = function
+    return call
+
+
+_sync_file_range = _find_sync_file_range()
+
+
+def _write_out(descriptor: int, flags: int) -> None:
+    assert _sync_file_range is not None
+    if _sync_file_range(descriptor, 0, 0, flags) != 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))

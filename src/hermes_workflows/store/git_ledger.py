@@ -1,0 +1,249 @@
+"""The ledger in git: a run is a chain of commits under `refs/runs/<id>`, one receipt each (FORMAT §2, §3).
+
+Appending is a compare-and-swap. Under our lock for the run: read the tip, ask `admission` what the entry adds to it,
+write the objects, put them on disk, move the ref. Several entries share one passage to the disk.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ..core.clock import Clock
+from ..core.names import check_run_id, run_component
+from ..core.receipts import Author, Receipt
+from ..errors import Conflict, IntegrityError, NotFound, StoreFailure, TemporarilyLocked
+from . import commits, peek, repository
+from .admission import Recorded, admit, check_entry
+from .case_folding import could_be_another_case_of
+from .commits import Commit
+from .durability import Barrier, Durability, disk_for
+from .objects import Objects
+from .ports import Appended, Entry, Head, Outcome
+from .refs import Move, Patience, Refs
+from .repository import GENESIS
+from .sealing import Sealed, Sealer
+from .snapshots import Snapshot, Snapshots
+from .trees import FILE, Item
+
+# Attempts against a writer that does not take our lock (git itself); each loses only to a ref that did move.
+_ATTEMPTS = 20
+
+_GENESIS = bytes.fromhex(GENESIS)
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What one run's entries come to: their outcomes, the snapshot after them, and the ref's old value."""
+
+    run_id: str
+    old: str | None
+    outcomes: list[Outcome]
+    after: Snapshot | None
+
+
+class GitLedger:
+    """`ports.Ledger` on a bare repository. Thread-safe; any number of processes."""
+
+    def __init__(self, path: Path, *, clock: Clock, durability: Durability, committer: str, patience: Patience) -> None:
+        self._path = path
+        self._clock = clock
+        self._committer = Author(committer)
+        self._home = repository.workspace_id(path)
+        self.disk = disk_for(path, durability)
+        self.objects = Objects(path, self.disk)
+        self._refs = Refs(path, self.disk, patience)
+        self._snapshots = Snapshots(self.objects)
+        self._sealed = Sealed(path, self._snapshots)
+        self._genesis_root = self._snapshots.trees.open(self._snapshots.commit(_GENESIS).tree)
+
+    @classmethod
+    def open(
+        cls,
+        path: Path,
+        *,
+        create: bool,
+        clock: Clock,
+        durability: Durability = "power",
+        committer: str,
+        patience: Patience | None = None,
+    ) -> GitLedger:
+        """Open the repository at `path`, making it first when `create` is set and nothing is there.
+
+        `committer` is the name of the runner in every commit; `durability` "process" is for tests.
+        Raises NotFound, IntegrityError (something else lies there), StoreFailure.
+        """
+        if create and not path.exists():
+            repository.create(path, disk_for(path.parent, durability))
+        return cls(path, clock=clock, durability=durability, committer=committer, patience=patience or Patience())
+
+    @property
+    def home(self) -> str:
+        return self._home
+
+    def create(self, entry: Entry, day: str) -> Appended:
+        check_entry(entry)
+        check_run_id(entry.run_id)
+        with _disk_errors(self._path), self._refs.locked([entry.run_id]):
+            self._refuse_existing(entry.run_id)
+            folder = f"runs/{day}/{run_component(entry.run_id)}"
+            start = Snapshot(entry.run_id, _GENESIS, self._genesis_root, folder, -1, self._snapshots)
+            barrier = self.disk.barrier()
+            plan = self._plan(start, None, [replace(entry, decided_at=None)], barrier)
+            if not self._move([plan], barrier)[0]:
+                raise Conflict(f"run {entry.run_id} exists already")
+        outcome = plan.outcomes[0]
+        assert isinstance(outcome, Appended)  # the folder was empty, so nothing could refuse the entry
+        return outcome
+
+    def append(self, entries: Sequence[Entry]) -> list[Outcome]:
+        for entry in entries:
+            check_entry(entry)
+        waiting: dict[str, list[int]] = {}
+        for position, entry in enumerate(entries):
+            waiting.setdefault(entry.run_id, []).append(position)
+        outcomes: dict[int, Outcome] = {}
+        for _ in range(_ATTEMPTS):
+            if not waiting:
+                return [outcomes[position] for position in range(len(entries))]
+            with _disk_errors(self._path):
+                self._append_once(entries, waiting, outcomes)
+        raise TemporarilyLocked(f"another program keeps moving refs in {self._path}", hint="try again in a moment")
+
+    def head(self, run_id: str) -> Head | None:
+        tip = self._tip(run_id)
+        found = tip or self._sealed.tip(run_component(run_id))
+        if not found:
+            return None
+        head, _ = self._snapshots.locate(bytes.fromhex(found))
+        return replace(head, sealed=tip is None) if head.run_id == run_id else None
+
+    def read(self, run_id: str, since: str | None = None) -> tuple[Head, list[Receipt]]:
+        snapshot = self._snapshot(run_id)
+        old = self._snapshots.at(bytes.fromhex(since)) if since and since != GENESIS else None
+        return snapshot.head(), self._snapshots.receipts(snapshot, old)
+
+    def file(self, run_id: str, path: str) -> bytes | None:
+        return self._snapshot(run_id).content(path)
+
+    def heads(self) -> Iterator[Head]:
+        living = [self._living_head(name, tip) for name, tip in peek.list_refs(self._path, peek.RUNS).items()]
+        for head, _ in sorted(living, key=lambda pair: pair[1], reverse=True):
+            yield head
+        seen = {run_component(head.run_id) for head, _ in living}
+        yield from (head for head in self._sealed.heads() if run_component(head.run_id) not in seen)
+
+    def seal(self, keep: int = 1000) -> int:
+        with _disk_errors(self._path):
+            sealer = Sealer(self._path, self._refs, self._snapshots, self._sealed, self.disk)
+            return sealer.seal(self._committer, commits.commit_time(self._clock.now()), keep)
+
+    def close(self) -> None:
+        self.objects.close()
+
+    def _append_once(
+        self, entries: Sequence[Entry], waiting: dict[str, list[int]], outcomes: dict[int, Outcome]
+    ) -> None:
+        """One attempt for all runs in `waiting`; those that are settled leave it."""
+        with self._refs.locked(waiting):
+            barrier = self.disk.barrier()
+            plans = [
+                self._plan_living(run_id, [entries[position] for position in positions], barrier)
+                for run_id, positions in waiting.items()
+            ]
+            moved = self._move(plans, barrier)
+        for plan, done in zip(plans, moved, strict=True):
+            if done:
+                outcomes.update(zip(waiting.pop(plan.run_id), plan.outcomes, strict=True))
+
+    def _plan_living(self, run_id: str, entries: Sequence[Entry], barrier: Barrier) -> _Plan:
+        # A sealed run has ended, so `admit` records nothing for it and the missing ref stays missing.
+        return self._plan(self._snapshot(run_id), self._tip(run_id), entries, barrier)
+
+    def _plan(self, start: Snapshot, old: str | None, entries: Sequence[Entry], barrier: Barrier) -> _Plan:
+        """Ask for each entry in turn, on top of what the ones before it add, and write what is admitted."""
+        current = start
+        outcomes: list[Outcome] = []
+        for entry in entries:
+            answer = admit(entry, current, current.head())
+            if isinstance(answer, Recorded):
+                base, current = current.tip.hex(), self._commit(current, entry, answer, barrier)
+                outcomes.append(Appended(current.head(), base, answer.receipts))
+            else:
+                outcomes.append(answer)
+        return _Plan(start.run_id, old, outcomes, current if current is not start else None)
+
+    def _commit(self, before: Snapshot, entry: Entry, recorded: Recorded, barrier: Barrier) -> Snapshot:
+        def write(kind: bytes, body: bytes) -> bytes:
+            return self.objects.write(kind, body, barrier)
+
+        items = {f"{before.folder}/{path}": Item(FILE, write(b"blob", data)) for path, data in recorded.files.items()}
+        root = self._snapshots.trees.put(before.root, items, write)
+        commit = Commit(
+            tree=root.oid,
+            parents=(before.tip,),
+            message=commits.receipts_message(before.run_id, recorded.receipts, len(items)),
+            author=commits.first_author((draft.author for draft in entry.drafts), self._committer),
+            committer=self._committer,
+            time=commits.commit_time(self._clock.now()),
+        )
+        last_seq = max((receipt.seq for receipt in recorded.receipts), default=before.last_seq)
+        return replace(before, tip=write(b"commit", commit.serialise()), root=root, last_seq=last_seq)
+
+    def _move(self, plans: Sequence[_Plan], barrier: Barrier) -> list[bool]:
+        """Move the refs of all plans that add something, behind one barrier; False where the ref had moved."""
+        moves = {
+            plan.run_id: Move(peek.RUNS + run_component(plan.run_id), plan.old, plan.after.tip.hex())
+            for plan in plans
+            if plan.after
+        }
+        done = self._refs.move(list(moves.values()), barrier) if moves else []
+        moved = dict(zip(moves, done, strict=True))
+        for plan in plans:
+            if plan.after and moved[plan.run_id]:
+                self._snapshots.keep(plan.after, instead_of=bytes.fromhex(plan.old or ""))
+        return [moved.get(plan.run_id, True) for plan in plans]
+
+    def _refuse_existing(self, run_id: str) -> None:
+        living = {name.removeprefix(peek.RUNS): tip for name, tip in peek.list_refs(self._path, peek.RUNS).items()}
+        could_be_same = could_be_another_case_of(run_id)
+        for component in filter(could_be_same, {**living, **self._sealed.folders()}):
+            tip = living.get(component) or self._sealed.tip(component)
+            other = self._living_head(component, tip)[0].run_id
+            if other.lower() == run_id.lower():
+                told = "" if other == run_id else f" as {other}, which differs only in case"
+                raise Conflict(f"run {run_id} exists already{told}", hint="choose another id")
+
+    def _living_head(self, name: str, tip: str) -> tuple[Head, int]:
+        """A head for every ref: one whose commit cannot be read has no folder, and fails when it is read."""
+        try:
+            return self._snapshots.locate(bytes.fromhex(tip))
+        except IntegrityError:
+            return Head(name.removeprefix(peek.RUNS), tip, ""), 0
+
+    def _tip(self, run_id: str) -> str | None:
+        check_run_id(run_id)
+        return peek.read_ref(self._path, peek.RUNS + run_component(run_id))
+
+    def _snapshot(self, run_id: str) -> Snapshot:
+        """The run as it stands, living or sealed. Raises NotFound, IntegrityError."""
+        tip = self._tip(run_id)
+        found = tip or self._sealed.tip(run_component(run_id))
+        snapshot = self._snapshots.at(bytes.fromhex(found)) if found else None
+        if snapshot is None or snapshot.run_id != run_id:
+            raise NotFound(f"there is no run {run_id}", hint="`hermes-workflows list` shows the runs of this workspace")
+        return replace(snapshot, sealed=tip is None)
+
+
+@contextlib.contextmanager
+def _disk_errors(path: Path) -> Iterator[None]:
+    """A full, read-only or failing disk is one clear error; nothing that was not acknowledged counts."""
+    try:
+        yield
+    except OSError as error:
+        raise StoreFailure(
+            f"cannot write to {path}: {error.strerror or error}",
+            hint="nothing was recorded; free space or make the folder writable, and the run continues",
+        ) from error

@@ -1,0 +1,148 @@
+"""The ledger in memory: the twin of the git one, held to the same contract suite.
+
+It keeps bytes, not values, and reads receipts back from them, so a workflow tested on it sees exactly what it would
+see after a restart.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from ..core import layout
+from ..core.names import check_run_id, run_component
+from ..core.receipts import Receipt
+from ..errors import Conflict, IntegrityError, NotFound
+from .admission import Recorded, admit, check_entry, read_receipt
+from .ports import Appended, Entry, Head, Outcome, Problem
+
+_START = "0" * 40
+
+
+@dataclass
+class _Run:
+    """A run's files, and after which commit each receipt came."""
+
+    run_id: str
+    folder: str
+    order: int
+    tip: str = _START
+    last_seq: int = -1
+    sealed: bool = False
+    files: dict[str, bytes] = field(default_factory=dict)
+    commits: dict[str, int] = field(default_factory=lambda: {_START: -1})
+
+    def content(self, path: str) -> bytes | None:
+        return self.files.get(path)
+
+    def has(self, path: str) -> bool:
+        # A folder is in the way of a file as well, as in git.
+        return path in self.files or any(name.startswith(path + "/") for name in self.files)
+
+    def head(self) -> Head:
+        return Head(self.run_id, self.tip, self.folder, self.sealed)
+
+    def receipts(self) -> list[Receipt]:
+        places = ((path, layout.place(path)) for path in list(self.files))
+        paths = [path for path, place in places if place and place.role in (layout.Role.RESULT, layout.Role.NOTE)]
+        return sorted((read_receipt(self, path) for path in paths), key=lambda receipt: receipt.seq)
+
+
+class MemoryLedger:
+    """`ports.Ledger` without a disk. Thread-safe; its runs end with it."""
+
+    def __init__(self, home: str = "memory") -> None:
+        self._home = home
+        self._runs: dict[str, _Run] = {}
+        self._in_ledger: set[str] = set()
+        self._lock = threading.RLock()
+
+    @property
+    def home(self) -> str:
+        return self._home
+
+    def create(self, entry: Entry, day: str) -> Appended:
+        check_entry(entry)
+        check_run_id(entry.run_id)
+        with self._lock:
+            for existing in self._runs:
+                if existing.lower() == entry.run_id.lower():
+                    told = "" if existing == entry.run_id else f" as {existing}, which differs only in case"
+                    raise Conflict(f"run {entry.run_id} exists already{told}", hint="choose another id")
+            run = _Run(entry.run_id, f"runs/{day}/{run_component(entry.run_id)}", len(self._runs))
+            outcome = self._append(run, replace(entry, decided_at=None))
+            assert isinstance(outcome, Appended)  # the folder was empty, so nothing could refuse the entry
+            self._runs[entry.run_id] = run
+            return outcome
+
+    def append(self, entries: Sequence[Entry]) -> list[Outcome]:
+        for entry in entries:
+            check_entry(entry)
+        with self._lock:
+            runs = [self._run(entry.run_id) for entry in entries]
+            return [self._append(run, entry) for run, entry in zip(runs, entries, strict=True)]
+
+    def head(self, run_id: str) -> Head | None:
+        with self._lock:
+            run = self._runs.get(check_run_id(run_id))
+            return run.head() if run else None
+
+    def read(self, run_id: str, since: str | None = None) -> tuple[Head, list[Receipt]]:
+        with self._lock:
+            run = self._run(run_id)
+            after = -1 if since is None else run.commits.get(since)
+            if after is None:
+                raise IntegrityError(f"commit {since} is not one of run {run_id}")
+            return run.head(), [receipt for receipt in run.receipts() if receipt.seq > after]
+
+    def file(self, run_id: str, path: str) -> bytes | None:
+        with self._lock:
+            return self._run(run_id).content(path)
+
+    def heads(self) -> Iterator[Head]:
+        with self._lock:
+            runs = sorted(self._runs.values(), key=lambda run: (run.sealed, -run.order))
+            return iter([run.head() for run in runs])
+
+    def seal(self, keep: int = 1000) -> int:
+        """As in git: `sealed` in a head says that only the ledger still knows the run."""
+        with self._lock:
+            finished = [run for run in self._runs.values() if run.has(layout.RESULT)]
+            new = [run for run in finished if run.run_id not in self._in_ledger]
+            self._in_ledger.update(run.run_id for run in new)
+            for run in finished[: max(len(finished) - keep, 0)]:
+                run.sealed = True
+            return len(new)
+
+    def verify(self, run_id: str) -> list[Problem]:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        pass
+
+    def _run(self, run_id: str) -> _Run:
+        run = self._runs.get(check_run_id(run_id))
+        if run is None:
+            raise NotFound(f"there is no run {run_id}", hint="`hermes-workflows list` shows the runs of this workspace")
+        return run
+
+    def _append(self, run: _Run, entry: Entry) -> Outcome:
+        answer = admit(entry, run, run.head())
+        if not isinstance(answer, Recorded):
+            return answer
+        base = run.tip
+        run.files.update(answer.files)
+        run.last_seq = max((receipt.seq for receipt in answer.receipts), default=run.last_seq)
+        run.tip = _commit_id(base, entry.run_id, answer)
+        run.commits[run.tip] = run.last_seq
+        return Appended(run.head(), base, answer.receipts)
+
+
+def _commit_id(base: str, run_id: str, recorded: Recorded) -> str:
+    """As in git, the same content on the same base has the same id, and nothing else has."""
+    digest = hashlib.sha1(f"{base} {run_id}".encode(), usedforsecurity=False)
+    for path, data in sorted(recorded.files.items()):
+        digest.update(path.encode() + hashlib.sha1(data, usedforsecurity=False).digest())
+    return digest.hexdigest()

@@ -1,0 +1,178 @@
+"""Loose git objects, written our way and read from wherever they are.
+
+A new object is created under its final name, exclusively: no temporary name to rename (twice the time in a full
+folder) and no lock that a killed writer leaves for ever. What such a writer leaves is a short file under the right
+name, so an object that exists already is compared, and replaced when it is not whole.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import secrets
+import struct
+import threading
+import zlib
+from pathlib import Path
+
+from dulwich.errors import NotGitRepository
+from dulwich.objects import ObjectID
+from dulwich.repo import Repo
+
+from ..errors import IntegrityError
+from .durability import Barrier, Disk
+
+_KINDS = {1: b"commit", 2: b"tree", 3: b"blob", 4: b"tag"}
+
+# Below this size a stored deflate block takes the same disk block as a compressed one, and costs no zlib.
+_STORED_BELOW = 4000
+
+
+class Objects:
+    """The objects of one repository. Thread-safe: each thread has a dulwich repository of its own."""
+
+    def __init__(self, repository: Path, disk: Disk) -> None:
+        self._repository = repository
+        self._folder = os.path.join(repository, "objects")
+        self._disk = disk
+        self._local = threading.local()
+        self.written = 0
+
+    def read(self, oid: bytes, kind: bytes) -> bytes:
+        """The body of object `oid` (20 bytes). Raises IntegrityError when it is missing, damaged or of another kind."""
+        data = self._loose(oid)
+        found, body = self._packed(oid) if data is None else _split(oid, data)
+        if found != kind:
+            raise IntegrityError(f"object {oid.hex()} is a {found.decode('latin-1')}, not a {kind.decode()}")
+        return body
+
+    def write(self, kind: bytes, body: bytes, barrier: Barrier) -> bytes:
+        """Write an object and hand its file to `barrier`; returns its id (20 bytes). Raises OSError."""
+        content = b"%s %d\0%s" % (kind, len(body), body)
+        oid = hashlib.sha1(content, usedforsecurity=False).digest()
+        name = oid.hex()
+        folder = f"{self._folder}/{name[:2]}"
+        descriptor = self._place(folder, f"{folder}/{name[2:]}", content)
+        barrier.hold(descriptor, folder)
+        return oid
+
+    def close(self) -> None:
+        """Close this thread's open packs; those of other threads go with their threads."""
+        if repo := getattr(self._local, "repo", None):
+            repo.close()
+            self._local.repo = None
+
+    def _place(self, folder: str, path: str, content: bytes) -> int:
+        data = _deflate(content)
+        try:
+            return self._create(path, data)
+        except FileExistsError:
+            return self._reuse(path, content, data)
+        except FileNotFoundError:
+            os.makedirs(folder, exist_ok=True)
+            return self._place(folder, path, content)
+
+    def _create(self, path: str, data: bytes) -> int:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o444)
+        try:
+            _write_all(descriptor, data)
+        except OSError:
+            # A full disk: leave no half object behind, and never let this one count as written.
+            os.close(descriptor)
+            os.unlink(path)
+            raise
+        self.written += 1
+        return descriptor
+
+    def _reuse(self, path: str, content: bytes, data: bytes) -> int:
+        """An object of this name exists: keep it if it is whole, else put a whole one in its place.
+
+        Whole is not yet durable (its writer may have died before its barrier), so its file is handed on as well.
+        """
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            with open(descriptor, "rb", closefd=False) as file:
+                whole = _inflate(file.read()) == content
+            if whole:
+                # `git prune` goes by this time; a reused object must not look two weeks old.
+                with contextlib.suppress(PermissionError):
+                    os.utime(descriptor)
+                return descriptor
+        except (OSError, zlib.error):
+            pass
+        os.close(descriptor)
+        return self._replace(path, data)
+
+    def _replace(self, path: str, data: bytes) -> int:
+        temporary = f"{path[: path.rindex('/')]}/tmp_obj_{secrets.token_hex(8)}"
+        descriptor = self._create(temporary, data)
+        # Another writer may hold the damaged file in its barrier and move its ref before we do:
+        # the new file is durable before it takes the name.
+        self._disk.sync_file(descriptor)
+        os.rename(temporary, path)
+        return descriptor
+
+    def _loose(self, oid: bytes) -> bytes | None:
+        name = oid.hex()
+        try:
+            with open(f"{self._folder}/{name[:2]}/{name[2:]}", "rb") as file:
+                return _inflate(file.read())
+        except FileNotFoundError:
+            return None
+        except zlib.error:
+            raise _damaged(oid) from None
+
+    def _packed(self, oid: bytes) -> tuple[bytes, bytes]:
+        # git may have packed and removed the object, or replaced the pack, since this thread last looked.
+        for attempt in range(3):
+            try:
+                kind, body = self._repo(fresh=attempt > 0).object_store.get_raw(ObjectID(oid.hex().encode()))
+            except (KeyError, FileNotFoundError):
+                continue
+            return _KINDS[kind], body
+        raise IntegrityError(
+            f"object {oid.hex()} is missing", hint="restore it from a mirror of this repository with `git fetch`"
+        )
+
+    def _repo(self, *, fresh: bool) -> Repo:
+        repo: Repo | None = getattr(self._local, "repo", None)
+        if repo is None or fresh:
+            try:
+                repo = self._local.repo = Repo(os.fspath(self._repository))
+            except NotGitRepository:
+                raise IntegrityError(f"{self._repository} is no git repository any more") from None
+        return repo
+
+
+def _deflate(content: bytes) -> bytes:
+    size = len(content)
+    if size >= _STORED_BELOW:
+        return zlib.compress(content, 1)
+    head = b"\x78\x01\x01" + struct.pack("<HH", size, size ^ 0xFFFF)
+    return head + content + struct.pack(">I", zlib.adler32(content))
+
+
+def _inflate(data: bytes) -> bytes:
+    return zlib.decompress(data)
+
+
+def _split(oid: bytes, content: bytes) -> tuple[bytes, bytes]:
+    header, zero, body = content.partition(b"\0")
+    kind, _, size = header.partition(b" ")
+    if not zero or size != b"%d" % len(body):
+        raise _damaged(oid)
+    return kind, body
+
+
+def _damaged(oid: bytes) -> IntegrityError:
+    return IntegrityError(
+        f"object {oid.hex()} is damaged",
+        hint="a crash may have left it so; `hermes-workflows doctor` says how to repair it",
+    )
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]

@@ -1,0 +1,94 @@
+"""A repository's refs read as text: no dulwich, no pydantic, so that `status` starts fast.
+
+A ref is looked for as a file first and in `packed-refs` second, as git does it. In that order a reader beside
+`git pack-refs` sees the old value or the new one, never none.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from ..errors import IntegrityError
+
+RUNS = "refs/runs/"
+LEDGER = "refs/heads/ledger"
+
+_COMMIT_ID = re.compile(rb"[0-9a-f]{40}\n?\Z")
+_PACKED_LINE = re.compile(rb"^([0-9a-f]{40}) (\S+)$", re.MULTILINE)
+
+Stamp = tuple[int, ...]
+
+
+def read_ref(repository: Path, name: str) -> str | None:
+    """The commit id `name` points to, as 40 hex digits, or None.
+
+    Raises IntegrityError for a file that holds no commit id, such as one that a power cut left empty.
+    """
+    data = _content(repository / name)
+    if data is not None:
+        return _commit_id(name, data)
+    packed = _content(repository / "packed-refs") or b""
+    found = re.search(rb"^([0-9a-f]{40}) " + re.escape(name.encode()) + rb"$", packed, re.MULTILINE)
+    return found[1].decode() if found else None
+
+
+def list_refs(repository: Path, prefix: str) -> dict[str, str]:
+    """All refs below `prefix` (a folder, with its slash): name to commit id, "" for one that holds none.
+
+    A damaged ref must not hide the others; reading it by `read_ref` raises.
+    """
+    packed = _content(repository / "packed-refs") or b""
+    refs = {name.decode(): value.decode() for value, name in _PACKED_LINE.findall(packed)}
+    refs = {name: value for name, value in refs.items() if name.startswith(prefix)}
+    for name in _loose_names(repository, prefix):
+        # A ref that was deleted between the listing and the reading is in neither place, and is left out.
+        if (data := _content(repository / name)) is not None:
+            refs[name] = data[:40].decode() if _COMMIT_ID.match(data) else ""
+    return refs
+
+
+def stamp(repository: Path) -> Stamp:
+    """Two equal stamps mean that no run's ref moved in between; take it *before* reading what it vouches for.
+
+    Every ref update of ours renames inside `refs/runs` and then gives that folder a time of its own (refs.py),
+    so two updates within one tick of the file system's clock differ as well.
+    """
+    return (*_stat(repository / RUNS), *_stat(repository / "packed-refs"), *_stat(repository / "refs/heads"))
+
+
+def _stat(path: Path) -> Stamp:
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return (0, 0, 0)
+    return (found.st_mtime_ns, found.st_ino, found.st_size)
+
+
+def _content(path: Path) -> bytes | None:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
+        return None
+
+
+def _commit_id(name: str, data: bytes) -> str:
+    if not _COMMIT_ID.match(data):
+        raise IntegrityError(
+            f"{name} holds no commit id",
+            hint="a crash may have left it so; `hermes-workflows doctor` says how to repair it",
+        )
+    return data[:40].decode()
+
+
+def _loose_names(repository: Path, prefix: str) -> Iterator[str]:
+    try:
+        names = os.listdir(repository / prefix)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    for name in names:
+        if not name.endswith(".lock"):
+            yield prefix + name

@@ -1,0 +1,223 @@
+"""Moving refs: one writer a ref at a time, compare-and-swap against everybody else, no lock that outlives us.
+
+Two locks. Ours is a `flock`, which the kernel drops when a process dies; every update of ours takes it first.
+git's is the file `<ref>.lock`, which stays for ever when its holder dies. We hold git's only for the microseconds
+between comparing and renaming, and we make it as a second name of a file in `hermes/pending`: a `.lock` that is that
+same file was left by a dead writer of ours, surely, because the living one would hold the flock.
+A `.lock` of anyone else is taken away only when it has not changed for 10 s (FORMAT §7).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import secrets
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dulwich.file import FileLocked
+from dulwich.objects import ObjectID
+from dulwich.refs import DiskRefsContainer, Ref
+
+from ..errors import TemporarilyLocked
+from . import git_binary, peek
+from .durability import Barrier, Disk
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long to wait for others, in seconds; `stale` is when a lock of git's that nobody touches is dead."""
+
+    ours: float = 30.0
+    theirs: float = 15.0
+    stale: float = 10.0
+    pause: float = 0.005
+    monotonic: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+
+
+@dataclass(frozen=True)
+class Move:
+    """Where a ref shall point; `old` None means that it must not exist yet. Ids are 40 hex digits."""
+
+    ref: str
+    old: str | None
+    new: str
+
+
+class Refs:
+    """The refs of one repository, written. Reading needs no lock: peek.py."""
+
+    def __init__(self, repository: Path, disk: Disk, patience: Patience | None = None) -> None:
+        self._repository = repository
+        self._disk = disk
+        self._patience = patience or Patience()
+        self._locks = repository / "hermes" / "locks"
+        self._pending = repository / "hermes" / "pending"
+
+    @contextlib.contextmanager
+    def locked(self, names: Iterable[str]) -> Iterator[None]:
+        """Hold our lock for each of `names` (refs or run ids). Raises TemporarilyLocked, OSError."""
+        self._locks.mkdir(parents=True, exist_ok=True)
+        self._pending.mkdir(exist_ok=True)
+        with contextlib.ExitStack() as held:
+            # 256 lock files for ever, instead of one a run; in sorted order, so that two writers cannot deadlock.
+            for stripe in sorted({_digest(name.lower())[:2] for name in names}):
+                held.enter_context(self._flock(stripe))
+            yield
+
+    def move(self, moves: Sequence[Move], barrier: Barrier) -> list[bool]:
+        """Settle `barrier`, then move each ref; False where its value was not `old` any more.
+
+        The caller holds our locks. What is True is durable on return.
+        Raises TemporarilyLocked when somebody else keeps a ref locked; refs before it may have moved.
+        """
+        self._prepare(moves, barrier)
+        try:
+            moved = [self._swap(move) for move in moves]
+        finally:
+            for folder in sorted({os.path.dirname(move.ref) for move in moves}):
+                self._publish(self._repository / folder)
+        return moved
+
+    def drop(self, values: Mapping[str, str]) -> None:
+        """Delete refs, each only if it still has the value given here. The caller holds our locks.
+
+        A lock of git's in the way leaves them for the next time.
+        """
+        # Never dulwich's add_packed_refs({ref: None}): it deletes without comparing.
+        if not values or git_binary.delete_refs(self._repository, values):
+            return
+        container = DiskRefsContainer(self._repository)
+        for ref, value in values.items():
+            with contextlib.suppress(FileLocked, FileNotFoundError):
+                container.remove_if_equals(Ref(ref.encode()), ObjectID(value.encode()))
+
+    @contextlib.contextmanager
+    def _flock(self, stripe: str) -> Iterator[None]:
+        descriptor = os.open(self._locks / stripe, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            self._wait_for_flock(descriptor)
+            yield
+        finally:
+            os.close(descriptor)
+
+    def _wait_for_flock(self, descriptor: int) -> None:
+        patience = self._patience
+        deadline = patience.monotonic() + patience.ours
+        while True:
+            try:
+                return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if patience.monotonic() > deadline:
+                    raise TemporarilyLocked(
+                        f"another process has been writing for {patience.ours:g} s in {self._repository}",
+                        hint="try again; if nothing runs here, a process with the repository open is suspended",
+                    ) from None
+            patience.sleep(patience.pause / 10)
+
+    def _prepare(self, moves: Sequence[Move], barrier: Barrier) -> None:
+        """Write the new values and put them and everything before them on disk.
+
+        The last value's file is made after the barrier has settled: its fsync commits all that is older.
+        """
+        for number, move in enumerate(moves, start=1):
+            path = self._pending_file(move.ref)
+            self._clear(path, self._repository / f"{move.ref}.lock")
+            last = number == len(moves)
+            if last:
+                barrier.settle()
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+            os.write(descriptor, move.new.encode() + b"\n")
+            if not last:
+                barrier.hold(descriptor, os.fspath(self._pending))
+                continue
+            try:
+                self._disk.sync_file(descriptor)
+            finally:
+                os.close(descriptor)
+
+    @staticmethod
+    def _clear(pending: str, lock: Path) -> None:
+        """Remove what a writer that died under our flock left behind."""
+        with contextlib.suppress(FileNotFoundError):
+            if os.path.samefile(pending, lock):
+                os.unlink(lock)
+        # Removed, never truncated: it may be a second name of the ref itself.
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(pending)
+
+    def _swap(self, move: Move) -> bool:
+        path = os.fspath(self._repository / move.ref)
+        lock, pending = path + ".lock", self._pending_file(move.ref)
+        self._take(lock, pending)
+        if peek.read_ref(self._repository, move.ref) != move.old:
+            os.unlink(lock)
+            return False
+        os.rename(lock, path)
+        os.unlink(pending)
+        return True
+
+    def _take(self, lock: str, pending: str) -> None:
+        """Make git's lock file, waiting for whoever has it."""
+        patience = self._patience
+        deadline = patience.monotonic() + patience.theirs
+        seen, since = None, 0.0
+        while True:
+            try:
+                return os.link(pending, lock)
+            except FileNotFoundError:
+                # git removes the folder of a ref that it deletes or packs when it was the last one.
+                folder = os.path.dirname(lock)
+                os.makedirs(folder, exist_ok=True)
+                self._disk.sync_folder(os.path.dirname(folder))
+                continue
+            except FileExistsError:
+                now, state = patience.monotonic(), _state(lock)
+            if state != seen:
+                seen, since = state, now
+            if state and now - since >= patience.stale:
+                self._sweep(lock)
+            elif now > deadline:
+                raise TemporarilyLocked(
+                    f"git has kept {lock} for {patience.theirs:g} s",
+                    hint="remove that file if no git process is running in the repository",
+                )
+            else:
+                patience.sleep(patience.pause)
+
+    def _sweep(self, lock: str) -> None:
+        # Renamed, not removed, so that of two sweepers only one takes a given lock; the ref is read again after.
+        with contextlib.suppress(FileNotFoundError):
+            away = self._pending / f"swept-{secrets.token_hex(8)}"
+            os.rename(lock, away)
+            os.unlink(away)
+
+    def _publish(self, folder: Path) -> None:
+        """Make renames in `folder` durable, and give the folder a time of its own for `peek.stamp`.
+
+        A rename sets the clock's last tick, which is up to 4 ms long: two updates in one tick would look like one.
+        """
+        self._disk.sync_folder(folder)
+        with contextlib.suppress(OSError):
+            found = os.stat(folder)
+            os.utime(folder, ns=(found.st_atime_ns, found.st_mtime_ns + 1 + secrets.randbelow(999_999)))
+
+    def _pending_file(self, ref: str) -> str:
+        return os.fspath(self._pending / _digest(ref))
+
+
+def _digest(name: str) -> str:
+    return hashlib.sha1(name.encode(), usedforsecurity=False).hexdigest()
+
+
+def _state(path: str) -> tuple[int, int, int] | None:
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return (found.st_ino, found.st_mtime_ns, found.st_size)

@@ -1,0 +1,169 @@
+"""A run as one commit holds it: its folder, its last seq, whether it has ended.
+
+Commits never change, so a snapshot is kept by its commit id and is right for ever; only memory bounds it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from ..core import layout
+from ..core.names import run_component
+from ..core.receipts import Receipt
+from ..errors import IntegrityError
+from . import commits
+from .admission import read_receipt
+from .commits import Commit
+from .objects import Objects
+from .ports import Head
+from .repository import GENESIS
+from .trees import Folder, Trees
+
+_GENESIS = bytes.fromhex(GENESIS)
+_KEPT = 256
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """`tip` is the commit (20 bytes), `root` its whole tree, `folder` the run's place in it."""
+
+    run_id: str
+    tip: bytes
+    root: Folder
+    folder: str
+    last_seq: int
+    store: Snapshots
+    sealed: bool = False
+
+    def content(self, path: str) -> bytes | None:
+        item = self.store.trees.find(self.root, f"{self.folder}/{path}")
+        return None if item is None or item.is_folder else self.store.objects.read(item.oid, b"blob")
+
+    def has(self, path: str) -> bool:
+        return self.store.trees.find(self.root, f"{self.folder}/{path}") is not None
+
+    @property
+    def ended(self) -> bool:
+        return self.has(layout.RESULT)
+
+    def run_folder(self) -> Folder:
+        found = self.store.trees.folder(self.root, self.folder)
+        assert found is not None  # `Snapshots.at` found it there
+        return found
+
+    def head(self) -> Head:
+        return Head(self.run_id, self.tip.hex(), self.folder, self.sealed)
+
+
+class Snapshots:
+    """Reads snapshots. Thread-safe."""
+
+    def __init__(self, objects: Objects) -> None:
+        self.objects = objects
+        self.trees = Trees(lambda oid: objects.read(oid, b"tree"))
+        self._kept: OrderedDict[bytes, Snapshot] = OrderedDict()
+        self._guard = threading.Lock()
+
+    def commit(self, oid: bytes) -> Commit:
+        return commits.parse(self.objects.read(oid, b"commit"), oid)
+
+    def at(self, tip: bytes) -> Snapshot:
+        """The run whose commit `tip` is. Raises IntegrityError for a commit that is no run's."""
+        with self._guard:
+            if found := self._kept.get(tip):
+                self._kept.move_to_end(tip)
+                return found
+        commit = self.commit(tip)
+        root = self.trees.open(commit.tree)
+        folder = self._only_run(tip, root)
+        run_id = self._run_id(tip, commit, folder)
+        unfinished = Snapshot(run_id, tip, root, folder, -1, self)
+        snapshot = replace(unfinished, last_seq=self._last_seq(unfinished, commit))
+        self.keep(snapshot)
+        return snapshot
+
+    def locate(self, tip: bytes) -> tuple[Head, int]:
+        """Which run's commit `tip` is, and when it was made (seconds): less reading than `at`, the same errors."""
+        commit = self.commit(tip)
+        folder = self._only_run(tip, self.trees.open(commit.tree))
+        return Head(self._run_id(tip, commit, folder), tip.hex(), folder), commit.time
+
+    def keep(self, snapshot: Snapshot, instead_of: bytes = b"") -> None:
+        """Remember a snapshot; its predecessor is hardly ever asked for again."""
+        with self._guard:
+            self._kept.pop(instead_of, None)
+            self._kept[snapshot.tip] = snapshot
+            while len(self._kept) > _KEPT:
+                self._kept.popitem(last=False)
+
+    def receipts(self, new: Snapshot, old: Snapshot | None = None) -> list[Receipt]:
+        """The receipts of `new`, or those it has more than `old`, in seq order.
+
+        Raises IntegrityError when a receipt of `old` was changed or removed, or a new one cannot be read.
+        """
+        paths = self._added(new, old) if old else (path for path, _ in self.trees.walk(new.run_folder()))
+        receipts = []
+        for path in paths:
+            place = layout.place(path)
+            if place is None:
+                raise IntegrityError(f"{new.run_id}: {path} is no file of a run")
+            if place.role in (layout.Role.RESULT, layout.Role.NOTE):
+                receipts.append(read_receipt(new, path))
+        return sorted(receipts, key=lambda receipt: receipt.seq)
+
+    def _added(self, new: Snapshot, old: Snapshot) -> Iterator[str]:
+        before = old.run_folder() if old.folder == new.folder else None
+        for change in self.trees.compare(before, new.run_folder()):
+            if change.old is None:
+                yield change.path
+            elif change.path != layout.README:
+                verb = "was removed" if change.new is None else "was changed"
+                raise IntegrityError(
+                    f"{new.run_id}: {change.path} {verb} after {old.tip.hex()[:12]}",
+                    hint=f"`hermes-workflows verify {new.run_id}` shows every such place",
+                )
+
+    def _only_run(self, tip: bytes, root: Folder) -> str:
+        path, folder = "runs", self.trees.folder(root, "runs")
+        for _ in range(2):
+            names = [name for name, item in folder.items() if item.is_folder] if folder else []
+            if len(names) != 1:
+                raise IntegrityError(f"commit {tip.hex()} holds no run, or several")
+            path, folder = f"{path}/{names[0]}", self.trees.folder(folder, names[0]) if folder else None
+        return path
+
+    @staticmethod
+    def _run_id(tip: bytes, commit: Commit, folder: str) -> str:
+        """The id as it was given: the trailer says it, and is believed because the folder's name is made from it."""
+        component = folder.rpartition("/")[2]
+        named = next((block["Run"] for block in commit.trailers() if "Run" in block), component)
+        if run_component(named) != component:
+            raise IntegrityError(f"commit {tip.hex()} says it is of run {named!r}, but its folder is {folder}")
+        return named
+
+    def _last_seq(self, snapshot: Snapshot, commit: Commit) -> int:
+        """The newest receipt's seq: that of what this commit added, or the nearest before it that added any."""
+        while True:
+            before = self._parent_folder(commit, snapshot.folder)
+            seqs = [
+                read_receipt(snapshot, change.path).seq
+                for change in self.trees.compare(before, self._folder_of(commit, snapshot.folder))
+                if change.new and _is_receipt(change.path)
+            ]
+            if seqs or not commit.parents or commit.parents[0] == _GENESIS:
+                return max(seqs, default=-1)
+            commit = self.commit(commit.parents[0])
+
+    def _parent_folder(self, commit: Commit, folder: str) -> Folder | None:
+        return self._folder_of(self.commit(commit.parents[0]), folder) if commit.parents else None
+
+    def _folder_of(self, commit: Commit, folder: str) -> Folder | None:
+        return self.trees.folder(self.trees.open(commit.tree), folder)
+
+
+def _is_receipt(path: str) -> bool:
+    place = layout.place(path)
+    return place is not None and place.role in (layout.Role.RESULT, layout.Role.NOTE)
