@@ -223,6 +223,15 @@ class Redactor:
         key = _OPEN_KEY.search(data, 0, end) if b"-----BEGIN" in data else None
         return min(end, key.start()) if key else end
 
+    def whole(self, data: bytes, spans: list[Span], cut: int) -> int:
+        """The nearest place at or before `cut` that lies in no match and in no placeholder."""
+        placeholders = self._placeholders.finditer(data, max(0, cut - _CONTEXT - 20), cut + _CONTEXT + 20)
+        pieces = [(span.extent, span.end) for span in spans] + [match.span() for match in placeholders]
+        for start, end in sorted(pieces, reverse=True):
+            if start < cut < end:
+                cut = start
+        return cut
+
 
 class RedactingStream:
     """Redaction of what comes in pieces, in bounded memory.
@@ -259,9 +268,7 @@ class RedactingStream:
         since = len(self._context)
         data, cut = self._context + self._pending, since + cut
         spans = self._redactor.spans(data, since)
-        for span in reversed(spans):
-            if span.extent < cut < span.end:
-                cut = span.extent
+        cut = self._redactor.whole(data, spans, cut)
         ready = [span for span in spans if span.end <= cut]
         clean = replaced(data[:cut], since, ready, self.counts)
         if ready:
