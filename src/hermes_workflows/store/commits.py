@@ -111,7 +111,8 @@ def first_author(authors: Iterable[Author], default: Author) -> Author:
     return next(iter(authors), default)
 
 
-def _trailer_block(run_id: str, receipt: Receipt) -> str:
+def receipt_trailers(run_id: str, receipt: Receipt) -> dict[str, str]:
+    """What a commit says of a receipt it adds, by trailer, without the `Hermes-`."""
     values = {
         "Run": run_id,
         "Key": one_line(receipt.key),
@@ -119,7 +120,11 @@ def _trailer_block(run_id: str, receipt: Receipt) -> str:
         "Status": receipt.status,
         "Seq": str(receipt.seq),
     }
-    return "\n".join(f"Hermes-{name}: {value}" for name, value in values.items() if value)
+    return {name: value for name, value in values.items() if value}
+
+
+def _trailer_block(run_id: str, receipt: Receipt) -> str:
+    return "\n".join(f"Hermes-{name}: {value}" for name, value in receipt_trailers(run_id, receipt).items())
 
 
 def _label(run_id: str, receipt: Receipt) -> str:

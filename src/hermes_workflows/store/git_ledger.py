@@ -21,12 +21,13 @@ from .case_folding import could_be_another_case_of
 from .commits import Commit
 from .durability import Barrier, Durability, disk_for
 from .objects import Objects
-from .ports import Appended, Entry, Head, Outcome
+from .ports import Appended, Entry, Head, Outcome, Problem
 from .refs import Move, Patience, Refs
 from .repository import GENESIS
 from .sealing import Sealed, Sealer
 from .snapshots import Snapshot, Snapshots
 from .trees import FILE, Item
+from .verify import verify_run
 
 # Attempts against a writer that does not take our lock (git itself); each loses only to a ref that did move.
 _ATTEMPTS = 20
@@ -139,6 +140,9 @@ class GitLedger:
         with _disk_errors(self._path):
             sealer = Sealer(self._path, self._refs, self._snapshots, self._sealed, self.disk)
             return sealer.seal(self._committer, commits.commit_time(self._clock.now()), keep)
+
+    def verify(self, run_id: str) -> list[Problem]:
+        return verify_run(self._snapshots, self._snapshot(run_id))
 
     def close(self) -> None:
         self.objects.close()

@@ -12,10 +12,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..core import layout
+from ..core.checks import CommitFacts, check_run
 from ..core.names import check_run_id, run_component
 from ..core.receipts import Receipt
 from ..errors import Conflict, IntegrityError, NotFound
 from .admission import Recorded, admit, check_entry, read_receipt
+from .commits import receipt_trailers
 from .ports import Appended, Entry, Head, Outcome, Problem
 
 _START = "0" * 40
@@ -33,6 +35,7 @@ class _Run:
     sealed: bool = False
     files: dict[str, bytes] = field(default_factory=dict)
     commits: dict[str, int] = field(default_factory=lambda: {_START: -1})
+    history: list[CommitFacts] = field(default_factory=list)
 
     def content(self, path: str) -> bytes | None:
         return self.files.get(path)
@@ -117,7 +120,12 @@ class MemoryLedger:
             return len(new)
 
     def verify(self, run_id: str) -> list[Problem]:
-        raise NotImplementedError
+        with self._lock:
+            run = self._run(run_id)
+            return [
+                Problem(run_id, finding.commit, finding.path, finding.message)
+                for finding in check_run(run_id, run.history, run.content)
+            ]
 
     def close(self) -> None:
         pass
@@ -133,10 +141,14 @@ class MemoryLedger:
         if not isinstance(answer, Recorded):
             return answer
         base = run.tip
+        changed = tuple(path for path in answer.files if path in run.files)
         run.files.update(answer.files)
         run.last_seq = max((receipt.seq for receipt in answer.receipts), default=run.last_seq)
         run.tip = _commit_id(base, entry.run_id, answer)
         run.commits[run.tip] = run.last_seq
+        added = {path: data for path, data in answer.files.items() if path not in changed}
+        trailers = tuple(receipt_trailers(entry.run_id, receipt) for receipt in answer.receipts)
+        run.history.append(CommitFacts(run.tip, 1, added, changed, trailers=trailers))
         return Appended(run.head(), base, answer.receipts)
 
 

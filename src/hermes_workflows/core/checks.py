@@ -1,0 +1,203 @@
+"""What must be true of a run's commits, as a fold over them, oldest first: the rules that `verify` applies.
+
+Each rule is one function in `_RULES` that looks at one commit and at what came before it. They judge bytes that
+anybody may have written, so nothing is assumed of them and each finding names commit and path.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from ..errors import HermesError, IntegrityError
+from . import layout
+from .encoding import Json, parse
+from .fingerprints import fingerprint
+from .layout import Role
+from .receipts import Receipt, RunStarted, load
+
+
+@dataclass(frozen=True)
+class CommitFacts:
+    """One commit of a run against its parent; paths are relative to the run's folder, `outside` ones to the root.
+
+    `odd` are paths that are no plain files (links, executables); `trailers` one mapping a receipt.
+    """
+
+    commit: str
+    parents: int
+    added: Mapping[str, bytes]
+    changed: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    outside: tuple[str, ...] = ()
+    odd: tuple[str, ...] = ()
+    trailers: tuple[Mapping[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Finding:
+    commit: str
+    path: str
+    message: str
+
+
+@dataclass
+class _Past:
+    """What the commits so far add up to."""
+
+    fingerprints: dict[str, str | None] = field(default_factory=dict)
+    last_seq: int = -1
+    gaps_allowed: bool = False
+    ended: bool = False
+
+
+@dataclass(frozen=True)
+class _Added:
+    """A commit's receipts that can be read, in seq order, with the stored form of their requests."""
+
+    facts: CommitFacts
+    receipts: tuple[Receipt, ...]
+    requests: Mapping[str, Json]
+
+
+def check_run(run_id: str, commits: Iterable[CommitFacts], content: Callable[[str], bytes | None]) -> Iterator[Finding]:
+    """Every place where a run is not what a ledger writes, oldest commit first.
+
+    `content` gives a file of the run's folder as it is now; only artifacts are asked for, and one at a time.
+    """
+
+    def blob(sha256: str) -> bytes:
+        data = content(layout.artifact(sha256))
+        if data is None:
+            raise IntegrityError(f"its blob {layout.artifact(sha256)} is missing")
+        return data
+
+    past = _Past()
+    for facts in commits:
+        receipts, requests = [], {}
+        for path, data in facts.added.items():
+            try:
+                if read := _read(path, data, blob):
+                    receipts.append(read[0])
+                    requests[path] = read[1]
+            except HermesError as error:
+                yield Finding(facts.commit, path, error.message)
+        added = _Added(facts, tuple(sorted(receipts, key=lambda receipt: receipt.seq)), requests)
+        for rule in _RULES:
+            for path, message in rule(run_id, added, past):
+                yield Finding(facts.commit, path, message)
+        _remember(added, past)
+
+
+def _read(path: str, data: bytes, blob: Callable[[str], bytes]) -> tuple[Receipt, Json] | None:
+    place = layout.place(path)
+    if place is None or place.role not in (Role.RESULT, Role.NOTE):
+        return None
+    receipt = load(path, data, blob)
+    stored = parse(data)
+    assert isinstance(stored, dict)  # `load` has refused anything else
+    return receipt, stored.get("request")
+
+
+def _remember(added: _Added, past: _Past) -> None:
+    for receipt in added.receipts:
+        past.fingerprints[receipt.path] = receipt.fingerprint
+        past.last_seq = max(past.last_seq, receipt.seq)
+        past.ended = past.ended or receipt.path == layout.RESULT
+        if isinstance(receipt, RunStarted):
+            # A fork adopts receipts with their seqs, and leaves out notes that led to no result.
+            past.gaps_allowed = receipt.execution.source is not None
+
+
+Rule = Callable[[str, _Added, _Past], Iterator[tuple[str, str]]]
+
+
+def _one_parent(_: str, added: _Added, past: _Past) -> Iterator[tuple[str, str]]:
+    if added.facts.parents != 1:
+        yield "", f"the commit has {added.facts.parents} parents; a run is a chain"
+
+
+def _append_only(_: str, added: _Added, past: _Past) -> Iterator[tuple[str, str]]:
+    for path in added.facts.changed:
+        if path != layout.README:
+            yield path, "was changed after it was recorded"
+    for path in added.facts.removed:
+        yield path, "was removed after it was recorded"
+    for path in added.facts.outside:
+        yield path, "lies outside the run's folder and was touched"
+    if past.ended and (added.facts.added or added.facts.changed):
+        yield next(iter((*added.facts.added, *added.facts.changed))), "was added after the run had its result"
+
+
+def _names(_: str, added: _Added, past: _Past) -> Iterator[tuple[str, str]]:
+    for path in added.facts.added:
+        if layout.place(path) is None:
+            yield path, "is no name that a run's folder may hold"
+    for path in added.facts.odd:
+        yield path, "is not a plain file"
+
+
+def _artifacts(_: str, added: _Added, past: _Past) -> Iterator[tuple[str, str]]:
+    for path, data in added.facts.added.items():
+        place = layout.place(path)
+        if place and place.family == "artifact" and path != layout.artifact(hashlib.sha256(data).hexdigest()):
+            yield path, "holds something else than its name says"
+
+
+def _start(_: str, added: _Added, past: _Past) -> Iterator[tuple[str, str]]:
+    if past.last_seq < 0 and layout.RUN not in added.facts.added:
+        yield layout.RUN, "is missing; a run starts with it"
+
+
+def _seqs(_: str, added: _Added, past: _Past) -> Iterator[tuple[str, str]]:
+    last = past.last_seq
+    for receipt in added.receipts:
+        if receipt.seq <= last:
+            yield receipt.path, f"has seq {receipt.seq} after {last}"
+        elif receipt.seq != last + 1 and not past.gaps_allowed:
+            yield receipt.path, f"has seq {receipt.seq} after {last}, and the run is no fork"
+        last = max(last, receipt.seq)
+
+
+def _fingerprints(_: str, added: _Added, past: _Past) -> Iterator[tuple[str, str]]:
+    for receipt in added.receipts:
+        request = added.requests[receipt.path]
+        if receipt.fingerprint and request is not None and fingerprint(receipt.kind, request) != receipt.fingerprint:
+            yield receipt.path, "has a fingerprint that is not its request's"
+
+
+def _answers(_: str, added: _Added, past: _Past) -> Iterator[tuple[str, str]]:
+    known = {**past.fingerprints, **{receipt.path: receipt.fingerprint for receipt in added.receipts}}
+    for receipt in added.receipts:
+        question = _QUESTIONS.get(layout.place(receipt.path).family)  # type: ignore[union-attr]  # `_read` has looked
+        if question is None:
+            continue
+        path = receipt.path.rpartition("/")[0] + question
+        if path not in known:
+            yield receipt.path, f"answers {path}, which is not there"
+        elif known[path] != receipt.fingerprint:
+            yield receipt.path, f"answers another request than {path}"
+
+
+def _trailers(run_id: str, added: _Added, past: _Past) -> Iterator[tuple[str, str]]:
+    blocks = [block for block in added.facts.trailers if "Seq" in block]
+    found = {(block.get("Kind"), block.get("Status"), block["Seq"]) for block in blocks}
+    recorded = {(receipt.kind, receipt.status, str(receipt.seq)) for receipt in added.receipts}
+    if found != recorded or any(block.get("Run") != run_id for block in added.facts.trailers):
+        yield "", "the commit's trailers do not say what it adds"
+
+
+_QUESTIONS = {"response": "/request.json", "timer": "/start.json"}
+
+_RULES: tuple[Rule, ...] = (
+    _one_parent,
+    _append_only,
+    _names,
+    _artifacts,
+    _start,
+    _seqs,
+    _fingerprints,
+    _answers,
+    _trailers,
+)
