@@ -41,7 +41,7 @@ def open_workspace(
         paths.sqlite,
         clock=clock,
         lease_seconds=lease_seconds,
-        rebuild=lambda: index.every_run(ledger),
+        rebuild=lambda: index.all_indexed(ledger),
         home=ledger.home,
     )
     return Workspace(registry, paths, ledger, queue, surroundings, loader)

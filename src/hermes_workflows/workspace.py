@@ -6,9 +6,6 @@ index and offers its continuation. A process that dies in between is repaired by
 
 from __future__ import annotations
 
-import platform
-import secrets
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,24 +14,26 @@ from .core import layout
 from .core.clock import Clock
 from .core.differences import first_difference
 from .core.encoding import Limits, Plain
-from .core.names import check_run_id, slug
-from .core.receipts import Author, ControlReceipt, Execution, Provenance, Receipt, RunRequest, RunStarted, draft
+from .core.names import check_run_id
+from .core.receipts import Author, ControlReceipt, Execution, Provenance, Receipt, RunStarted, draft
 from .core.redaction import Redactor
 from .core.spelling import suggestion
 from .core.states import OperationalState
 from .core.summary import RunSummary
 from .errors import Conflict, InvalidInput, NotFound
 from .facts import Observed, state_of
-from .importing import said_where
 from .loader import LoadedWorkflow, Loader
 from .registry import DatabasePaths, Registry
 from .review.answer import Answer, Review, answer, find_review
-from .store import index
+from .starting import Start, new_run_id, source_files, start_receipt
+from .store import index, peek
+from .store.index import IndexQueue
 from .store.ports import Appended, Ended, Entry, Ledger, PathTaken, Problem
-from .store.queue_port import Change, Queue, ReviewRow, Work
-from .versions import versions
+from .store.queue_port import Change, ReviewRow, Work
 
 _CANCEL_ATTEMPTS = 20
+# Ids named in a message about an ambiguous one.
+_SHOWN = 5
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,7 @@ class Workspace:
         registry: Registry,
         paths: DatabasePaths,
         ledger: Ledger,
-        queue: Queue,
+        queue: IndexQueue,
         surroundings: Surroundings,
         loader: Loader | None = None,
     ) -> None:
@@ -85,7 +84,7 @@ class Workspace:
         """
         loaded = self.loader.load(ref, start)
         started = self.started(loaded, given)
-        name = check_run_id(run_id or self._new_id(loaded))
+        name = check_run_id(run_id or new_run_id(loaded, self.clock.now()))
         if self.ledger.head(name) is not None:
             return self._same_start(name, started)
         try:
@@ -99,33 +98,11 @@ class Workspace:
 
     def started(self, loaded: LoadedWorkflow, given: Plain, parent: Mapping[str, str] | None = None) -> RunStarted:
         """The receipt that a run of `loaded` begins with. Raises InvalidInput for what does not fit its input type."""
-        counts: Counter[str] = Counter()
-        value = self.redactor.plain(_input_of(loaded, given), counts)
-        if counts:
-            _check_redacted(loaded, value)
-        execution = Execution(
-            started_at=self.clock.now(),
-            workspace=self.ledger.home,
-            code=loaded.code,
-            python=".".join(platform.python_version_tuple()[:2]),
-            versions=versions(),
-            seed=secrets.token_hex(16),
-            parent=dict(parent) if parent else None,
-            redactions=dict(counts) or None,
-        )
-        return RunStarted(
-            path=layout.RUN, key="", request=RunRequest(workflow=loaded.ref, input=value), execution=execution
-        )
+        return start_receipt(loaded, given, Start(self.clock.now(), self.ledger.home, parent), self.redactor)
 
     def begin(self, run_id: str, loaded: LoadedWorkflow, started: RunStarted) -> Appended:
         """Put a run into the ledger and its first work into the queue. Raises Conflict when the id exists."""
-        for path, data in loaded.sources.items():
-            if self.redactor.finds(data):
-                raise InvalidInput(
-                    f"{path} contains a secret, and sources are kept in the receipts as they are",
-                    hint="read it from the environment in a step",
-                )
-        files = {layout.source(loaded.code, path): data for path, data in loaded.sources.items()}
+        files = source_files(loaded, self.redactor)
         entry = Entry(run_id, (draft(started, Author("workflow"), self.limits),), files=files)
         moment = started.execution.started_at or self.clock.now()
         appended = self.ledger.create(entry, moment.strftime("%Y-%m-%d"))
@@ -133,21 +110,33 @@ class Workspace:
         return appended
 
     def went_on(self, run_id: str) -> None:
-        """The ledger has a new receipt of this run: refresh its row and offer it to the runners."""
+        """The ledger has a new receipt of this run: refresh its row, which offers its continuation."""
         index.refresh(self.ledger, self.queue, run_id)
-        self.queue.apply(Change(offer=[Work(run_id, "workflow")]), "workspace")
+
+    def wake(self, run_id: str) -> None:
+        """Offer a run to the runners although nothing is new; harmless when it is queued already."""
+        summary = self.summary(run_id)
+        if not summary.ended and summary.home == self.ledger.home:
+            self.queue.apply(Change(offer=[Work(run_id, "workflow")]), "workspace")
 
     def resolve(self, run_id: str) -> str:
         """The run that is meant: an exact id, else the one id that begins so. Raises NotFound, Conflict."""
         if self.queue.indexed(run_id) is not None or self._in_ledger(run_id):
             return run_id
-        known = [head.run_id for head in self.ledger.heads()]
-        matches = [name for name in known if run_id and name.startswith(run_id)]
+        self.refresh()
+        matches = self.queue.matching(run_id, _SHOWN + 1) if run_id else []
         if len(matches) == 1:
             return matches[0]
         if matches:
-            raise Conflict(f"{len(matches)} runs begin with {run_id!r}", hint=f"for example {', '.join(matches[:5])}")
+            shown = ", ".join(matches[:_SHOWN]) + (", …" if len(matches) > _SHOWN else "")
+            raise Conflict(f"several runs begin with {run_id!r}: {shown}", hint="write more of the id")
+        known = [row.summary.run_id for row in self.queue.list_indexed(limit=200)]
         raise NotFound(f"no run {run_id!r} in {self.paths.receipts}", hint=suggestion(run_id, known, "runs"))
+
+    def refresh(self) -> index.Refreshed:
+        """Bring the whole index up to date; one look at the refs' folder when nothing has moved."""
+        stamp = str(peek.stamp(self.paths.receipts)) if self.paths.receipts.is_dir() else ""
+        return index.refresh_all(self.ledger, self.queue, stamp)
 
     def summary(self, run_id: str) -> RunSummary:
         """What a run's receipts add up to; the index is refreshed when the ledger has moved on."""
@@ -158,7 +147,7 @@ class Workspace:
 
     def runs(self, *, status: str | None = None, limit: int = 50, offset: int = 0) -> list[RunSummary]:
         """A page of runs, newest first."""
-        index.refresh_all(self.ledger, self.queue)
+        self.refresh()
         return [row.summary for row in self.queue.list_indexed(status=status, limit=limit, offset=offset)]
 
     def state(self, run_id: str) -> OperationalState:
@@ -194,7 +183,7 @@ class Workspace:
 
     def reviews(self, *, run_id: str | None = None, status: str | None = "open") -> list[ReviewRow]:
         """The inbox, oldest question first; `status` None shows answered ones too."""
-        index.refresh_all(self.ledger, self.queue)
+        self.refresh()
         return self.queue.reviews(run_id=run_id, status=status)
 
     def review(self, run_id: str, key: str) -> Review:
@@ -205,15 +194,17 @@ class Workspace:
         """Record an answer and offer the continuation; see `review.answer` for what it refuses."""
         try:
             answer(self.ledger, Answer(run_id, key, payload, provenance, self.clock.now()), self.redactor)
-        finally:
-            # Also after a refusal: an expired question is something for a runner to record.
-            self.went_on(run_id)
+        except Conflict:
+            # An expired question is something for a runner to record.
+            self.wake(run_id)
+            raise
+        self.went_on(run_id)
         return self.review(run_id, key)
 
     # -- upkeep ----------------------------------------------------------------------------------------------
 
-    def rebuild_index(self) -> int:
-        """Make the index and the queue again from the receipts; returns how many runs there are."""
+    def rebuild_index(self) -> index.Refreshed:
+        """Read every run again into the index and offer the unfinished ones."""
         return index.rebuild(self.ledger, self.queue)
 
     def verify(self, run_id: str | None = None) -> Mapping[str, list[Problem]]:
@@ -226,10 +217,6 @@ class Workspace:
         self.ledger.close()
 
     # -- inside ----------------------------------------------------------------------------------------------
-
-    def _new_id(self, loaded: LoadedWorkflow) -> str:
-        name = slug(loaded.definition.name.lower())[:60].strip("._-") or "run"
-        return f"{name}-{self.clock.now():%Y%m%d}-{secrets.token_hex(4)}"
 
     def _in_ledger(self, run_id: str) -> bool:
         try:
@@ -244,7 +231,7 @@ class Workspace:
             raise Conflict(f"{run_id} is a run of {recorded.request.workflow}", hint=hint)
         if (place := first_difference(recorded.request.input, started.request.input)) is not None:
             raise Conflict(f"{run_id} exists with another input, which differs at {place or '/'}", hint=hint)
-        self.went_on(run_id)
+        self.wake(run_id)
         return self.summary(run_id)
 
     def _cancel_request(self, receipts: list[Receipt], reason: str, by: Provenance) -> ControlReceipt:
@@ -257,31 +244,3 @@ class Workspace:
             request={"reason": self.redactor.text(reason)},
             execution=Execution(finished_at=self.clock.now(), provenance=by),
         )
-
-
-def _input_of(loaded: LoadedWorkflow, given: Plain) -> Plain:
-    """The input as the workflow's type says it, defaults filled in: equal inputs are recorded equally."""
-    definition = loaded.definition
-    with said_where(loaded.ref):
-        takes = definition.input_codec
-    if takes is None:
-        if given:
-            raise InvalidInput(f"{loaded.ref} takes no input", hint="leave --input-json out")
-        return None
-    try:
-        arguments = definition.arguments(given)
-    except InvalidInput as error:
-        if given is None:
-            raise InvalidInput(f"{loaded.ref} needs an input: {error.message}", hint="pass --input-json") from error
-        raise
-    return definition.encode_input(arguments[0]) if arguments else None
-
-
-def _check_redacted(loaded: LoadedWorkflow, value: Plain) -> None:
-    try:
-        loaded.definition.arguments(value)
-    except InvalidInput as error:
-        raise InvalidInput(
-            f"the input holds a secret and does not fit its type without it: {error.message}",
-            hint="pass the name of an environment variable instead, and read it in a step",
-        ) from error

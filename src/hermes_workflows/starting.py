@@ -1,0 +1,93 @@
+"""What a run starts from: an input that fits its type, sources without secrets, and the receipt that says both."""
+
+from __future__ import annotations
+
+import platform
+import secrets
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from .core import layout
+from .core.encoding import Plain
+from .core.names import slug
+from .core.receipts import Execution, RunRequest, RunStarted
+from .core.redaction import Redactor
+from .errors import InvalidInput
+from .importing import said_where
+from .loader import LoadedWorkflow
+from .versions import versions
+
+_ENV_HINT = "read it from the environment in a step"
+
+
+@dataclass(frozen=True)
+class Start:
+    """When a run starts, in which workspace, and the run and call it is a child of."""
+
+    now: datetime
+    home: str
+    parent: Mapping[str, str] | None = None
+
+
+def start_receipt(loaded: LoadedWorkflow, given: Plain, start: Start, redactor: Redactor) -> RunStarted:
+    """The `run.json` of a run of `loaded`. Raises InvalidInput naming the field that does not fit the input type."""
+    counts: Counter[str] = Counter()
+    value = redactor.plain(_input_of(loaded, given), counts)
+    if counts:
+        _check_redacted(loaded, value)
+    execution = Execution(
+        started_at=start.now,
+        workspace=start.home,
+        code=loaded.code,
+        python=".".join(platform.python_version_tuple()[:2]),
+        versions=versions(),
+        # Behind `random()`, `uuid4()` and the order of sets in the body: never derived from anything guessable.
+        seed=secrets.token_hex(16),
+        parent=dict(start.parent) if start.parent else None,
+        redactions=dict(counts) or None,
+    )
+    return RunStarted(
+        path=layout.RUN, key="", request=RunRequest(workflow=loaded.ref, input=value), execution=execution
+    )
+
+
+def source_files(loaded: LoadedWorkflow, redactor: Redactor) -> dict[str, bytes]:
+    """The code a run is decided by, as files of its folder. Raises InvalidInput for a source that holds a secret."""
+    for path, data in loaded.sources.items():
+        if redactor.finds(data):
+            raise InvalidInput(f"{path} contains a secret, and sources are kept as they are", hint=_ENV_HINT)
+    return {layout.source(loaded.code, path): data for path, data in loaded.sources.items()}
+
+
+def new_run_id(loaded: LoadedWorkflow, now: datetime) -> str:
+    name = slug(loaded.definition.name.lower())[:60].strip("._-") or "run"
+    return f"{name}-{now:%Y%m%d}-{secrets.token_hex(4)}"
+
+
+def _input_of(loaded: LoadedWorkflow, given: Plain) -> Plain:
+    """The input as the workflow's type says it, defaults filled in: equal inputs are recorded equally."""
+    definition = loaded.definition
+    with said_where(loaded.ref):
+        takes = definition.input_codec
+    if takes is None:
+        if given:
+            raise InvalidInput(f"{loaded.ref} takes no input", hint="leave --input-json out")
+        return None
+    try:
+        arguments = definition.arguments(given)
+    except InvalidInput as error:
+        if given is None:
+            raise InvalidInput(f"{loaded.ref} needs an input: {error.message}", hint="pass --input-json") from error
+        raise
+    return definition.encode_input(arguments[0]) if arguments else None
+
+
+def _check_redacted(loaded: LoadedWorkflow, value: Plain) -> None:
+    try:
+        loaded.definition.arguments(value)
+    except InvalidInput as error:
+        raise InvalidInput(
+            f"the input holds a secret and does not fit its type without it: {error.message}", hint=_ENV_HINT
+        ) from error
