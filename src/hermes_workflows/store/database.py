@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from secrets import token_hex
 
 from ..errors import HermesError, InvalidInput, NewerSchema, StoreFailure, TemporarilyLocked
 from . import sql
@@ -94,6 +93,18 @@ def open_database(path: Path) -> Database:
         return _open(path)
 
 
+def open_for_reading(path: Path) -> sqlite3.Connection:
+    """A connection that neither creates nor writes; the same errors as `open_database`."""
+    with _glance(path):
+        try:
+            return _checked(path, _connect(path, "ro"))
+        except DatabaseGone:
+            if not path.is_file() or os.access(path.parent, os.W_OK) or _size(_beside(path, "-wal")):
+                raise
+            # In a folder that cannot be written no `-shm` can be made; with no `-wal` nothing can change below us.
+            return _checked(path, _connect(path, "ro&immutable=1"))
+
+
 def replace_database(path: Path, fill: Fill, *, distrust: Stamp | None = None) -> Database:
     """Put a new file at `path`, filled by `fill`, unless another process has just done so.
 
@@ -140,20 +151,21 @@ _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
 
 
 def _open(path: Path) -> Database:
-    try:
-        connection = _connect(path, "rw")
-    except sqlite3.Error as error:
-        raise translated(error, path) from None
+    connection = _checked(path, _connect(path, "rw"))
+    connection.execute("PRAGMA synchronous = NORMAL")
+    connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
+    return Database(path, connection)
+
+
+def _checked(path: Path, connection: sqlite3.Connection) -> sqlite3.Connection:
     try:
         check_version(path, connection)
-        connection.execute("PRAGMA synchronous = NORMAL")
-        connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
-        return Database(path, connection)
     except BaseException as error:
         connection.close()
         if isinstance(error, sqlite3.Error):
             raise translated(error, path) from None
         raise
+    return connection
 
 
 def check_version(path: Path, connection: sqlite3.Connection) -> None:
@@ -173,20 +185,23 @@ def check_version(path: Path, connection: sqlite3.Connection) -> None:
 
 
 def _connect(path: Path, mode: str) -> sqlite3.Connection:
-    connection = sqlite3.connect(
-        f"{path.absolute().as_uri()}?mode={mode}",
-        uri=True,
-        timeout=BUSY_SECONDS,
-        isolation_level=None,
-        check_same_thread=False,
-    )
+    try:
+        connection = sqlite3.connect(
+            f"{path.absolute().as_uri()}?mode={mode}",
+            uri=True,
+            timeout=BUSY_SECONDS,
+            isolation_level=None,
+            check_same_thread=False,
+        )
+    except sqlite3.Error as error:
+        raise translated(error, path) from None
     connection.row_factory = sqlite3.Row
     return connection
 
 
 def _build(path: Path, fill: Fill) -> Path:
     _sweep(path)
-    made = _beside(path, f".{token_hex(4)}.new")
+    made = _beside(path, f".{os.urandom(4).hex()}.new")
     with closing(_connect(made, "rwc")) as connection:
         connection.executescript(f"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; {sql.SCHEMA}")
         connection.execute("BEGIN")
@@ -228,6 +243,23 @@ def _lock(path: Path, how: int) -> Iterator[None]:
         os.close(descriptor)
 
 
+@contextmanager
+def _glance(path: Path) -> Iterator[None]:
+    """The shared lock without waiting and without creating anything."""
+    try:
+        descriptor = os.open(_beside(path, ".lock"), os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        yield
+        return
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError:
+        raise DatabaseGone(f"{path} is being made again") from None
+    finally:
+        os.close(descriptor)
+
+
 def _wait_for(descriptor: int, how: int, path: Path) -> None:
     for _ in range(int(REPLACE_SECONDS / _PAUSE)):
         try:
@@ -243,6 +275,13 @@ def _no_file(path: Path, error: OSError) -> HermesError:
 
 def _beside(path: Path, ending: str) -> Path:
     return path.with_name(path.name + ending)
+
+
+def _size(path: Path) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0
 
 
 def _inode(path: Path) -> tuple[int, int]:

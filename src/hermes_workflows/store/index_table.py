@@ -8,16 +8,30 @@ from sqlite3 import Connection
 
 from . import sql
 from .queue_port import Indexed, ReviewRow, RunnerRow, Stuck
-from .rows import indexed_of, review_of, review_values, run_values, runner_of, stuck_of
+from .rows import indexed_of, merged, review_of, review_values, run_values, runner_of, stuck_of, withdrawn
 
 
 def put(connection: Connection, rows: Iterable[Indexed]) -> None:
     for indexed in rows:
         connection.execute(sql.PUT_RUN, run_values(indexed))
         for review in indexed.reviews:
-            connection.execute(sql.PUT_REVIEW, review_values(review))
+            _put_review(connection, review)
         if indexed.summary.ended:
-            connection.execute(sql.UNSTUCK, {"run_id": indexed.summary.run_id})
+            _close(connection, indexed.summary.run_id)
+
+
+def _put_review(connection: Connection, review: ReviewRow) -> None:
+    row = connection.execute(sql.REVIEW, {"run_id": review.run_id, "key": review.key}).fetchone()
+    known = merged(review_of(row) if row else None, review)
+    connection.execute(sql.PUT_REVIEW, review_values(known))
+
+
+def _close(connection: Connection, run_id: str) -> None:
+    """An ended run waits for nobody and is stuck at nothing."""
+    connection.execute(sql.UNSTUCK, {"run_id": run_id})
+    connection.execute(sql.DROP_BODY, {"run_id": run_id})
+    for row in connection.execute(sql.OPEN_REVIEWS, {"run_id": run_id}).fetchall():
+        connection.execute(sql.PUT_REVIEW, review_values(withdrawn(review_of(row))))
 
 
 def put_stuck(connection: Connection, marks: Iterable[Stuck], now: str) -> None:
@@ -41,9 +55,13 @@ def one(connection: Connection, run_id: str) -> Indexed | None:
 
 
 def page(connection: Connection, status: str | None, limit: int, offset: int) -> list[Indexed]:
-    statement = sql.RUNS if status is None else sql.RUNS_BY_STATUS
-    rows = connection.execute(statement, {"status": status, "limit": limit, "offset": offset})
+    limits = {"status": status, "limit": limit, "offset": offset}
+    rows = connection.execute(sql.narrowed(sql.RUNS, status=status), limits)
     return [indexed_of(row) for row in rows]
+
+
+def tips(connection: Connection) -> dict[str, tuple[str, bool]]:
+    return {row["run_id"]: (row["tip"], bool(row["sealed"])) for row in connection.execute(sql.TIPS)}
 
 
 def matching(connection: Connection, prefix: str, limit: int) -> list[str]:
@@ -53,11 +71,12 @@ def matching(connection: Connection, prefix: str, limit: int) -> list[str]:
 
 
 def reviews(connection: Connection, run_id: str | None, status: str | None) -> list[ReviewRow]:
-    return [review_of(row) for row in connection.execute(sql.REVIEWS, {"run_id": run_id, "status": status})]
+    statement = sql.narrowed(sql.REVIEWS, run_id=run_id, status=status)
+    return [review_of(row) for row in connection.execute(statement, {"run_id": run_id, "status": status})]
 
 
 def stuck(connection: Connection, run_id: str | None) -> list[Stuck]:
-    return [stuck_of(row) for row in connection.execute(sql.STUCK, {"run_id": run_id})]
+    return [stuck_of(row) for row in connection.execute(sql.narrowed(sql.STUCK, run_id=run_id), {"run_id": run_id})]
 
 
 def runners(connection: Connection) -> list[RunnerRow]:

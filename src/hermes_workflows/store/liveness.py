@@ -46,6 +46,11 @@ class Process:
         return started is None or (bool(started and self.pid_started) and started != self.pid_started)
 
 
+def new_token() -> str:
+    """Random, so that nobody holds a lease by guessing or by counting."""
+    return os.urandom(8).hex()
+
+
 @cache
 def this_host() -> str:
     """The name of this machine, with its pid namespace when that is a container's own."""

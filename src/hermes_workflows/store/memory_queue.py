@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
-from secrets import token_hex
 from threading import RLock
 
 from ..core.clock import Clock
 from .held import Held
-from .liveness import Process
+from .liveness import Process, new_token
 from .queue_port import Change, Claim, Indexed, Lease, ReviewRow, RunnerRow, Stuck, Work, WorkRow
-from .work_table import Answer, Moment
+from .rows import OPEN, merged, withdrawn
+from .work_table import PRECEDENCE_SECONDS, Answer, Moment
 
 Name = tuple[str, str]
 
@@ -37,6 +37,8 @@ class _Row:
     boot_id: str = ""
     expires_at: float = 0.0
     claimed_at: str | None = None
+    preferred: str | None = None
+    preferred_until: float = 0.0
 
     @property
     def is_workflow(self) -> bool:
@@ -46,9 +48,13 @@ class _Row:
         self.leased, self.again_at = False, None
         self.token = self.runner = self.process = self.claimed_at = None
 
-    def ran_out(self, moment: Moment) -> bool:
+    def kept_for_another(self, runner: str | None, moment: Moment) -> bool:
+        current = moment.elapsed <= self.preferred_until <= moment.elapsed + PRECEDENCE_SECONDS
+        return current and self.preferred not in (None, runner)
+
+    def ran_out(self, moment: Moment, asking: Process | None = None) -> bool:
         late = not self.leased or self.expires_at <= moment.elapsed or self.boot_id != moment.boot_id
-        return self.token is not None and (late or (self.process is not None and self.process.gone()))
+        return self.token is not None and (late or (self.process not in (None, asking) and self.process.gone()))
 
 
 @dataclass
@@ -57,6 +63,7 @@ class _Shared:
 
     lock: RLock = field(default_factory=RLock)
     work: dict[Name, _Row] = field(default_factory=dict)
+    bodies: dict[str, str] = field(default_factory=dict)
     runs: dict[str, Indexed] = field(default_factory=dict)
     reviews: dict[Name, ReviewRow] = field(default_factory=dict)
     stuck: dict[tuple[str, str, str, str], Stuck] = field(default_factory=dict)
@@ -100,7 +107,7 @@ class MemoryQueue:
     def apply(self, change: Change, runner: str) -> list[Lease]:
         moment = Moment.of(self._clock)
         with self._shared.lock:
-            self._finish(change.finish, moment)
+            self._finish(change.finish, runner, moment)
             self._release(change.release)
             for work in change.offer:
                 self._offer(work, moment)
@@ -118,8 +125,10 @@ class MemoryQueue:
                 self._wrote()
             return claimed
 
-    def _finish(self, leases: Iterable[Lease], moment: Moment) -> None:
+    def _finish(self, leases: Iterable[Lease], runner: str, moment: Moment) -> None:
         for lease in leases:
+            if lease.work.kind == "workflow":
+                self._shared.bodies[lease.work.run_id] = runner
             row = self._row_of(lease)
             if row is None:
                 continue
@@ -144,6 +153,7 @@ class MemoryQueue:
             number = next(self._shared.numbers)
             row = _Row(work, self._next_turn(work), work.visible_at <= moment.now, number, moment.text)
             self._shared.work[_name(work)] = row
+            self._prefer(row, moment)
         elif row.withdrawn:
             self._place_anew(row, work, moment)
         elif row.is_workflow and row.token is not None:
@@ -164,15 +174,18 @@ class MemoryQueue:
             if not row.ready and row.work.visible_at <= moment.now:
                 row.turn, row.ready = self._next_turn(row.work), True
         self._expire(runner, moment)
-        free = [row for row in self._rows() if self._claimable(row) and _wanted(row.work, wanted)]
+        free = [
+            row
+            for row in self._rows()
+            if self._claimable(row) and _wanted(row.work, wanted) and not row.kept_for_another(runner, moment)
+        ]
         free.sort(key=lambda row: (not row.is_workflow, row.turn, row.number))
         return [self._lease(row, runner, moment) for row in free[: wanted.limit]]
 
     def _expire(self, runner: str, moment: Moment) -> None:
         own, process = self._held.tokens(runner), self._held.process_of(runner)
         for row in self._rows():
-            mine = row.token in own or (row.process == process and row.expires_at > moment.elapsed)
-            if row.leased and not mine and row.ran_out(moment):
+            if row.leased and row.token not in own and row.ran_out(moment, process):
                 row.leased = False
                 if row.withdrawn:
                     del self._shared.work[_name(row.work)]
@@ -182,7 +195,7 @@ class MemoryQueue:
 
     def _lease(self, row: _Row, runner: str, moment: Moment) -> Lease:
         row.free()
-        row.leased, row.token, row.runner = True, token_hex(8), runner
+        row.leased, row.token, row.runner, row.preferred = True, new_token(), runner, None
         row.process, row.boot_id = self._held.process_of(runner), moment.boot_id
         row.expires_at, row.claimed_at = moment.elapsed + self._lease_seconds, moment.text
         row.claims += 1
@@ -192,6 +205,18 @@ class MemoryQueue:
         row.free()
         row.work, row.turn, row.ready = work, self._next_turn(work), work.visible_at <= moment.now
         row.claims, row.withdrawn, row.offered_at = 0, False, moment.text
+        self._prefer(row, moment)
+
+    def _prefer(self, row: _Row, moment: Moment) -> None:
+        runner = self._shared.bodies.get(row.work.run_id)
+        current = (
+            beat.runner_id == runner
+            and beat.boot_id == moment.boot_id
+            and beat.elapsed + beat.lease_seconds > moment.elapsed
+            for beat in self._shared.runners.values()
+        )
+        row.preferred = runner if row.is_workflow and any(current) else None
+        row.preferred_until = moment.elapsed + PRECEDENCE_SECONDS
 
     def _next_turn(self, work: Work) -> int:
         if work.kind == "workflow":
@@ -247,6 +272,10 @@ class MemoryQueue:
         with self._shared.lock:
             return sorted(run_id for run_id in self._shared.runs if run_id.startswith(prefix))[:limit]
 
+    def tips(self) -> dict[str, tuple[str, bool]]:
+        with self._shared.lock:
+            return {run_id: (row.tip, row.sealed) for run_id, row in self._shared.runs.items()}
+
     def reviews(self, *, run_id: str | None = None, status: str | None = None) -> list[ReviewRow]:
         with self._shared.lock:
             rows = list(self._shared.reviews.values())
@@ -268,6 +297,7 @@ class MemoryQueue:
         shared = self._shared
         with shared.lock:
             shared.runs.pop(run_id, None)
+            shared.bodies.pop(run_id, None)
             shared.work = {name: row for name, row in shared.work.items() if name[0] != run_id}
             shared.reviews = {name: row for name, row in shared.reviews.items() if name[0] != run_id}
             self._unstick(run_id)
@@ -280,8 +310,11 @@ class MemoryQueue:
             return changed
 
     def next_visible(self) -> float | None:
+        moment = Moment.of(self._clock)
         with self._shared.lock:
-            return min((row.work.visible_at for row in self._rows() if not row.ready), default=None)
+            later = [row.work.visible_at for row in self._rows() if not row.ready]
+            kept = [row for row in self._rows() if row.kept_for_another(None, moment)]
+            return min(later + [moment.now + row.preferred_until - moment.elapsed for row in kept], default=None)
 
     def stamp(self) -> str:
         return self._shared.stamp
@@ -297,11 +330,16 @@ class MemoryQueue:
         if known is None or summary.seq >= known.summary.seq:
             shared.runs[summary.run_id] = replace(indexed, reviews=())
         for review in indexed.reviews:
-            old = shared.reviews.get((review.run_id, review.key))
-            if old is None or review.status != "open" or old.status == "open":
-                shared.reviews[review.run_id, review.key] = review
+            name = (review.run_id, review.key)
+            shared.reviews[name] = merged(shared.reviews.get(name), review)
         if summary.ended:
-            self._unstick(summary.run_id)
+            self._close(summary.run_id)
+
+    def _close(self, run_id: str) -> None:
+        self._unstick(run_id)
+        self._shared.bodies.pop(run_id, None)
+        for review in self.reviews(run_id=run_id, status=OPEN):
+            self._shared.reviews[run_id, review.key] = withdrawn(review)
 
     def _mark(self, mark: Stuck, moment: Moment) -> None:
         name = (mark.run_id, mark.kind, mark.key, mark.code)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from sqlite3 import Row
 from typing import Any, cast
 
@@ -17,6 +18,9 @@ from .queue_port import Indexed, Kind, ReviewRow, RunnerRow, Stuck, Work, WorkRo
 
 # No JSON document starts with this, so it can say that bytes were escaped without touching the common case.
 _ESCAPED = "$"
+
+# The status of a review nobody has answered; the others are those of its response.
+OPEN = "open"
 
 
 def dump(value: Any) -> str:
@@ -90,12 +94,31 @@ def review_values(review: ReviewRow) -> dict[str, Any]:
         "key": review.key,
         "status": review.status,
         "requested_at": review.requested_at or "",
-        "line": dump(vars(review)),
+        "review": dump(vars(review)),
     }
 
 
 def review_of(row: Row) -> ReviewRow:
-    return ReviewRow(**load(row["line"]))
+    return ReviewRow(**load(row["review"]))
+
+
+def merged(old: ReviewRow | None, new: ReviewRow) -> ReviewRow:
+    """What is known about a review after `new`, in whichever order its request and its response are heard of."""
+    if old is None or (old.status, new.status) == (OPEN, OPEN):
+        return new
+    response, question = (old, new) if new.status == OPEN else (new, old)
+    return replace(
+        response,
+        prompt=response.prompt or question.prompt,
+        assignee=response.assignee or question.assignee,
+        requested_at=response.requested_at or question.requested_at,
+        expires_at=response.expires_at or question.expires_at,
+    )
+
+
+def withdrawn(review: ReviewRow) -> ReviewRow:
+    """A question that its run's end left open: nobody may answer it any more."""
+    return replace(review, status="withdrawn")
 
 
 def stuck_of(row: Row) -> Stuck:

@@ -7,6 +7,8 @@ Rules the tables keep:
 - `work.turn` is the order of claiming among rows of one rank. It is given when a row becomes ready and is never
   lower than the lowest turn still waiting, nor than the run's own last one: that is round robin between runs,
   without a table of who came last.
+- `bodies` says which runner last advanced a run and so may still hold its live body; that runner alone may claim the
+  run's workflow row until `work.preferred_until`.
 - `runs.summary` and every other JSON column is a cache of receipts; nothing decides from it.
 """
 
@@ -35,7 +37,7 @@ CREATE TABLE reviews (
     key TEXT NOT NULL,
     status TEXT NOT NULL,
     requested_at TEXT NOT NULL,
-    line TEXT NOT NULL,
+    review TEXT NOT NULL,
     PRIMARY KEY (run_id, key)
 ) WITHOUT ROWID;
 CREATE INDEX reviews_by_status ON reviews (status, requested_at);
@@ -58,12 +60,16 @@ CREATE TABLE work (
     boot_id TEXT,
     expires_at REAL,
     claimed_at TEXT,
+    preferred TEXT,
+    preferred_until REAL,
     UNIQUE (run_id, key)
 );
 CREATE INDEX work_ready ON work (kind <> 'workflow', turn) WHERE state = 'ready';
 CREATE INDEX work_later ON work (visible_at) WHERE state = 'later';
 CREATE INDEX work_leased ON work (expires_at) WHERE state = 'leased';
 CREATE INDEX work_turns ON work (run_id, turn) WHERE kind <> 'workflow';
+CREATE INDEX work_preferred ON work (preferred_until) WHERE preferred IS NOT NULL;
+CREATE TABLE bodies (run_id TEXT PRIMARY KEY, runner TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE stuck (
     run_id TEXT NOT NULL,
     kind TEXT NOT NULL,
@@ -118,6 +124,18 @@ UPDATE work SET kind = :kind, fingerprint = :fingerprint, state = :state, turn =
     token = NULL, runner = NULL, holder = NULL, boot_id = NULL, expires_at = NULL, claimed_at = NULL
 WHERE id = :id
 """
+# Only while its heartbeat is current: a dead holder has no live body.
+PREFER = """
+UPDATE work SET preferred_until = :until, preferred = (
+    SELECT runner FROM bodies WHERE run_id = :run_id AND runner IN (
+        SELECT runner_id FROM runners WHERE boot_id = :boot_id AND elapsed + lease_seconds > :elapsed))
+WHERE run_id = :run_id AND key = '' AND EXISTS (SELECT 1 FROM bodies WHERE run_id = :run_id)
+"""
+KEEP_BODY = """
+INSERT INTO bodies (run_id, runner) VALUES (:run_id, :runner)
+ON CONFLICT (run_id) DO UPDATE SET runner = excluded.runner WHERE runner <> excluded.runner
+"""
+DROP_BODY = "DELETE FROM bodies WHERE run_id = :run_id"
 WITHDRAW_FREE = "DELETE FROM work WHERE run_id = :run_id AND key = :key AND state <> 'leased'"
 WITHDRAW_LEASED = "UPDATE work SET withdrawn = 1 WHERE run_id = :run_id AND key = :key"
 
@@ -127,7 +145,7 @@ FINISH = """
 DELETE FROM work
 WHERE run_id = :run_id AND key = :key AND token = :token AND (again_at IS NULL OR withdrawn)
 """
-WANTED_AGAIN = "SELECT id, again_at FROM work WHERE run_id = :run_id AND key = :key AND token = :token"
+LEASED = "SELECT id, again_at, withdrawn FROM work WHERE run_id = :run_id AND key = :key AND token = :token"
 RELEASE = """
 UPDATE work SET state = 'ready', claims = max(claims - 1, 0), again_at = NULL,
     token = NULL, runner = NULL, holder = NULL, boot_id = NULL, expires_at = NULL, claimed_at = NULL
@@ -137,7 +155,6 @@ RELEASE_WITHDRAWN = "DELETE FROM work WHERE run_id = :run_id AND key = :key AND 
 RENEW = """
 UPDATE work SET state = 'leased', boot_id = :boot_id, expires_at = :expires_at
 WHERE run_id = :run_id AND key = :key AND token = :token
-RETURNING withdrawn
 """
 
 # --- the queue: claims ------------------------------------------------------------------------------------------
@@ -156,11 +173,13 @@ CLAIMABLE = """
 SELECT id, run_id, kind, key, fingerprint, visible_at, claims + 1 AS claims FROM work
 WHERE state = 'ready' AND run_id NOT IN (SELECT run_id FROM stuck)
     AND (:run_id IS NULL OR run_id = :run_id) AND (:kinds = '' OR instr(:kinds, '|' || kind || '|'))
+    AND (preferred IS NULL OR preferred = :runner OR preferred_until NOT BETWEEN :elapsed AND :precedence_ends)
 ORDER BY kind <> 'workflow', turn, id LIMIT :limit
 """
 CLAIM = """
-UPDATE work SET state = 'leased', claims = claims + 1, again_at = NULL, token = :token, runner = :runner,
-    holder = :holder, boot_id = :boot_id, expires_at = :expires_at, claimed_at = :claimed_at
+UPDATE work SET state = 'leased', claims = claims + 1, again_at = NULL, preferred = NULL,
+    token = :token, runner = :runner, holder = :holder, boot_id = :boot_id, expires_at = :expires_at,
+    claimed_at = :claimed_at
 WHERE id = :id
 """
 # A row that somebody else claimed since the file was made again is theirs; receipts decide who was first.
@@ -176,10 +195,14 @@ ON CONFLICT (run_id, key) DO UPDATE SET state = 'leased', claims = excluded.clai
 WHERE work.token IS NULL
 """
 NEXT_VISIBLE = "SELECT min(visible_at) FROM work WHERE state = 'later'"
+NEXT_UNPREFERRED = """
+SELECT min(preferred_until) FROM work
+WHERE preferred IS NOT NULL AND preferred_until BETWEEN :elapsed AND :precedence_ends
+"""
 WORK = """
 SELECT run_id, key, kind, fingerprint, visible_at, state, withdrawn, token, runner, holder, boot_id, expires_at,
     claims, offered_at, claimed_at
-FROM work WHERE :run_id IS NULL OR run_id = :run_id ORDER BY id
+FROM work{where} ORDER BY id
 """
 
 # --- the index --------------------------------------------------------------------------------------------------
@@ -192,25 +215,23 @@ ON CONFLICT (run_id) DO UPDATE SET status = excluded.status, started_at = exclud
     tip = excluded.tip, folder = excluded.folder, sealed = excluded.sealed, summary = excluded.summary
 WHERE excluded.seq >= runs.seq
 """
+REVIEW = "SELECT review FROM reviews WHERE run_id = :run_id AND key = :key"
 PUT_REVIEW = """
-INSERT INTO reviews (run_id, key, status, requested_at, line)
-VALUES (:run_id, :key, :status, :requested_at, :line)
-ON CONFLICT (run_id, key) DO UPDATE SET
-    status = excluded.status, requested_at = excluded.requested_at, line = excluded.line
-WHERE excluded.status <> 'open' OR reviews.status = 'open'
+INSERT OR REPLACE INTO reviews (run_id, key, status, requested_at, review)
+VALUES (:run_id, :key, :status, :requested_at, :review)
 """
+OPEN_REVIEWS = "SELECT review FROM reviews WHERE run_id = :run_id AND status = 'open'"
 RUN = "SELECT tip, folder, sealed, summary FROM runs WHERE run_id = :run_id"
-RUNS = "SELECT tip, folder, sealed, summary FROM runs ORDER BY started_at DESC, run_id DESC LIMIT :limit OFFSET :offset"
-RUNS_BY_STATUS = """
-SELECT tip, folder, sealed, summary FROM runs WHERE status = :status
+RUNS = """
+SELECT tip, folder, sealed, summary FROM runs{where}
 ORDER BY started_at DESC, run_id DESC LIMIT :limit OFFSET :offset
 """
+TIPS = "SELECT run_id, tip, sealed FROM runs"
 RUN_IDS_FROM = "SELECT run_id FROM runs WHERE run_id >= :prefix AND run_id < :beyond ORDER BY run_id LIMIT :limit"
-REVIEWS = """
-SELECT line FROM reviews WHERE (:run_id IS NULL OR run_id = :run_id) AND (:status IS NULL OR status = :status)
-ORDER BY requested_at, run_id, key
-"""
-FORGET = tuple(f"DELETE FROM {table} WHERE run_id = :run_id" for table in ("runs", "reviews", "work", "stuck"))
+REVIEWS = "SELECT review FROM reviews{where} ORDER BY requested_at, run_id, key"
+FORGET = tuple(
+    f"DELETE FROM {table} WHERE run_id = :run_id" for table in ("runs", "reviews", "work", "bodies", "stuck")
+)
 
 PUT_STUCK = """
 INSERT INTO stuck (run_id, kind, key, code, reason, hint, since, runner)
@@ -220,8 +241,8 @@ ON CONFLICT (run_id, kind, key, code) DO UPDATE SET
 """
 UNSTUCK = "DELETE FROM stuck WHERE run_id = :run_id"
 STUCK = """
-SELECT run_id, kind, reason, hint, key, code, since, runner FROM stuck
-WHERE :run_id IS NULL OR run_id = :run_id ORDER BY since, run_id, kind, key
+SELECT run_id, kind, reason, hint, key, code, since, runner FROM stuck{where}
+ORDER BY since, run_id, kind, key
 """
 
 HEARTBEAT = """
@@ -245,3 +266,9 @@ FROM runners ORDER BY started_at, runner_id, pid
 """
 GET_META = "SELECT value FROM meta WHERE name = :name"
 PUT_META = "INSERT INTO meta VALUES (:name, :value) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+
+
+def narrowed(statement: str, **given: str | None) -> str:
+    """A statement with `{where}`, narrowed to what is not None: "… OR :x IS NULL" would scan the whole table."""
+    conditions = " AND ".join(f"{name} = :{name}" for name, value in given.items() if value is not None)
+    return statement.format(where=f" WHERE {conditions}" if conditions else "")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from threading import RLock
 from typing import TypeVar
@@ -20,15 +21,13 @@ from .database import Database, DatabaseGone, open_database, replace_database, t
 from .held import Held
 from .liveness import Process
 from .queue_port import Change, Indexed, Lease, ReviewRow, RunnerRow, Stuck, Work, WorkRow
-from .rows import runner_values, work_row_of
+from .rows import runner_values
 from .work_table import Answer, Holder, Moment
 
 T = TypeVar("T")
 Rebuild = Callable[[], Iterable[Indexed]]
 
 ATTEMPTS = 3
-# Seconds of the monotonic clock between two looks at other runners' processes; a look reads one file a process.
-LOOK_SECONDS = 0.2
 
 
 class SqliteQueue:
@@ -48,7 +47,6 @@ class SqliteQueue:
         self._held = Held()
         self._database: Database | None = None
         self._seen: object = None
-        self._looked_at = -LOOK_SECONDS
 
     @classmethod
     def open(
@@ -85,7 +83,7 @@ class SqliteQueue:
         return claimed
 
     def _apply(self, connection: sqlite3.Connection, change: Change, runner: str, moment: Moment) -> list[Lease]:
-        work_table.finish(connection, change.finish, moment)
+        work_table.finish(connection, change.finish, runner, moment)
         work_table.release(connection, change.release)
         work_table.offer(connection, change.offer, moment)
         work_table.withdraw(connection, change.withdraw)
@@ -98,15 +96,12 @@ class SqliteQueue:
         holder = Holder(runner, self._held.process_of(runner).to_text(), self._lease_seconds)
         work_table.make_ready(connection, moment)
         work_table.expire(connection, moment, own)
-        if self._may_look(moment):
-            work_table.expire_dead(connection, own, lambda other: other != holder.process and work_table.is_gone(other))
-        return work_table.claim(connection, change.claim, holder, moment)
-
-    def _may_look(self, moment: Moment) -> bool:
-        if 0 <= moment.elapsed - self._looked_at < LOOK_SECONDS:
-            return False
-        self._looked_at = moment.elapsed
-        return True
+        claimed = work_table.claim(connection, change.claim, holder, moment)
+        wanting = replace(change.claim, limit=change.claim.limit - len(claimed))
+        # Looking at processes costs a file each; whoever has got all he wanted need not look.
+        if wanting.limit and work_table.expire_dead(connection, own, holder):
+            claimed += work_table.claim(connection, wanting, holder, moment)
+        return claimed
 
     def renew(self, leases: Sequence[Lease], seconds: float) -> dict[str, Answer]:
         moment = Moment.of(self._clock)
@@ -139,6 +134,10 @@ class SqliteQueue:
         """Ids of runs that start with `prefix`, in order."""
         return self._attempt(lambda connection: index_table.matching(connection, prefix, limit))
 
+    def tips(self) -> dict[str, tuple[str, bool]]:
+        """Every run's tip as the index knows it, and whether it is sealed."""
+        return self._attempt(index_table.tips)
+
     def reviews(self, *, run_id: str | None = None, status: str | None = None) -> list[ReviewRow]:
         return self._attempt(lambda connection: index_table.reviews(connection, run_id, status))
 
@@ -147,9 +146,8 @@ class SqliteQueue:
 
     def work(self, run_id: str | None = None) -> list[WorkRow]:
         moment = Moment.of(self._clock)
-        rows = self._attempt(lambda connection: connection.execute(sql.WORK, {"run_id": run_id}).fetchall())
-        gone = work_table.is_gone
-        return [work_row_of(row, expired=work_table.ran_out(row, moment, gone)) for row in rows]
+        rows = self._attempt(lambda connection: work_table.rows(connection, run_id))
+        return [work_table.shown(row, moment) for row in rows]
 
     def forget(self, run_id: str) -> None:
         self._write(lambda connection: index_table.forget(connection, run_id))
@@ -170,8 +168,8 @@ class SqliteQueue:
             return changed
 
     def next_visible(self) -> float | None:
-        found: float | None = self._attempt(lambda connection: connection.execute(sql.NEXT_VISIBLE).fetchone()[0])
-        return found
+        moment = Moment.of(self._clock)
+        return self._attempt(lambda connection: work_table.next_visible(connection, moment))
 
     def stamp(self) -> str:
         """The state of the refs up to which every row is known to be right (see `store.index`)."""

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from secrets import token_hex
 from sqlite3 import Connection, Row
 from typing import Any, Literal
 
 from ..core.clock import Clock
 from ..core.timestamps import render_time
 from . import sql
-from .liveness import Process
-from .queue_port import Claim, Lease, Work
-from .rows import work_of
+from .liveness import Process, new_token
+from .queue_port import Claim, Lease, Work, WorkRow
+from .rows import work_of, work_row_of
 
 Answer = Literal["held", "withdrawn", "lost"]
+
+# How long the runner that last advanced a run has its workflow row to itself: it need not replay the body.
+PRECEDENCE_SECONDS = 0.2
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,10 @@ class Moment:
         now = clock.now()
         return cls(now.timestamp(), render_time(now), clock.elapsed(), clock.boot_id)
 
+    def precedence(self) -> dict[str, Any]:
+        """A preference that ends later than this is one of another boot."""
+        return {"elapsed": self.elapsed, "precedence_ends": self.elapsed + PRECEDENCE_SECONDS}
+
 
 @dataclass(frozen=True)
 class Holder:
@@ -42,12 +48,14 @@ class Holder:
     lease_seconds: float
 
 
-def finish(connection: Connection, leases: Iterable[Lease], moment: Moment) -> None:
+def finish(connection: Connection, leases: Iterable[Lease], runner: str, moment: Moment) -> None:
     for lease in leases:
         row = _row_of(lease)
+        if lease.work.kind == "workflow":
+            connection.execute(sql.KEEP_BODY, {"run_id": lease.work.run_id, "runner": runner})
         if connection.execute(sql.FINISH, row).rowcount:
             continue
-        if again := connection.execute(sql.WANTED_AGAIN, row).fetchone():
+        if again := connection.execute(sql.LEASED, row).fetchone():
             _place_anew(connection, again["id"], lease.work, again["again_at"], moment)
 
 
@@ -63,6 +71,8 @@ def offer(connection: Connection, works: Iterable[Work], moment: Moment) -> None
         values = _offered(work, work.visible_at, moment, _next_turn(connection, work.run_id, work.kind))
         if not connection.execute(sql.OFFER, values).rowcount:
             _offer_existing(connection, work, moment)
+        elif work.kind == "workflow":
+            _prefer(connection, work.run_id, moment)
 
 
 def _offer_existing(connection: Connection, work: Work, moment: Moment) -> None:
@@ -90,7 +100,8 @@ def renew(connection: Connection, leases: Sequence[Lease], seconds: float, momen
     until = {"boot_id": moment.boot_id, "expires_at": moment.elapsed + seconds}
     answers: dict[str, Answer] = {}
     for lease in leases:
-        row = connection.execute(sql.RENEW, {**_row_of(lease), **until}).fetchone()
+        connection.execute(sql.RENEW, {**_row_of(lease), **until})
+        row = connection.execute(sql.LEASED, _row_of(lease)).fetchone()
         answers[lease.token] = "lost" if row is None else "withdrawn" if row["withdrawn"] else "held"
     return answers
 
@@ -110,9 +121,10 @@ def expire(connection: Connection, moment: Moment, own: Collection[str]) -> None
     _give_back(connection, connection.execute(sql.RAN_OUT, _time(moment)), own)
 
 
-def expire_dead(connection: Connection, own: Collection[str], gone: Callable[[str], bool]) -> bool:
+def expire_dead(connection: Connection, own: Collection[str], asking: Holder) -> bool:
     """The same for leases whose process is over; says whether there were any."""
-    dead = [row["holder"] for row in connection.execute(sql.HOLDERS) if gone(row["holder"])]
+    others = [row["holder"] for row in connection.execute(sql.HOLDERS) if row["holder"] != asking.process]
+    dead = [holder for holder in others if is_gone(holder)]
     for holder in dead:
         _give_back(connection, connection.execute(sql.HELD_BY, {"holder": holder}), own)
     return bool(dead)
@@ -129,13 +141,30 @@ def claim(connection: Connection, wanted: Claim, holder: Holder, moment: Moment)
         "run_id": wanted.run_id,
         "kinds": f"|{'|'.join(wanted.kinds)}|" if wanted.kinds else "",
         "limit": wanted.limit,
+        "runner": holder.runner,
+        **moment.precedence(),
     }
     leases = []
     for row in connection.execute(sql.CLAIMABLE, limits).fetchall():
-        lease = Lease(work_of(row), token_hex(8), row["claims"])
+        lease = Lease(work_of(row), new_token(), row["claims"])
         connection.execute(sql.CLAIM, {"id": row["id"], **_held(lease.token, holder, moment)})
         leases.append(lease)
     return leases
+
+
+def rows(connection: Connection, run_id: str | None) -> list[Row]:
+    return connection.execute(sql.narrowed(sql.WORK, run_id=run_id), {"run_id": run_id}).fetchall()
+
+
+def shown(row: Row, moment: Moment) -> WorkRow:
+    return work_row_of(row, expired=_ran_out(row, moment))
+
+
+def next_visible(connection: Connection, moment: Moment) -> float | None:
+    (visible,) = connection.execute(sql.NEXT_VISIBLE).fetchone()
+    (until,) = connection.execute(sql.NEXT_UNPREFERRED, moment.precedence()).fetchone()
+    times = [visible, None if until is None else moment.now + until - moment.elapsed]
+    return min((time for time in times if time is not None), default=None)
 
 
 def enter(connection: Connection, lease: Lease, holder: Holder, moment: Moment) -> None:
@@ -152,12 +181,12 @@ def enter(connection: Connection, lease: Lease, holder: Holder, moment: Moment) 
     connection.execute(sql.ENTER_LEASE, {**values, **_held(lease.token, holder, moment)})
 
 
-def ran_out(row: Row, moment: Moment, gone: Callable[[str], bool]) -> bool:
+def _ran_out(row: Row, moment: Moment) -> bool:
     """Whether a row with a holder would be given to somebody else by the next claim."""
     if row["token"] is None:
         return False
     late = row["state"] != "leased" or row["expires_at"] <= moment.elapsed or row["boot_id"] != moment.boot_id
-    return late or gone(row["holder"])
+    return late or is_gone(row["holder"])
 
 
 def is_gone(holder: str) -> bool:
@@ -167,6 +196,15 @@ def is_gone(holder: str) -> bool:
 def _place_anew(connection: Connection, row_id: int, work: Work, visible_at: float, moment: Moment) -> None:
     turn = _next_turn(connection, work.run_id, work.kind)
     connection.execute(sql.OFFER_ANEW, {"id": row_id, **_offered(work, visible_at, moment, turn)})
+    if work.kind == "workflow":
+        _prefer(connection, work.run_id, moment)
+
+
+def _prefer(connection: Connection, run_id: str, moment: Moment) -> None:
+    until = moment.elapsed + PRECEDENCE_SECONDS
+    connection.execute(
+        sql.PREFER, {"run_id": run_id, "until": until, "elapsed": moment.elapsed, "boot_id": moment.boot_id}
+    )
 
 
 def _next_turn(connection: Connection, run_id: str, kind: str) -> int:

@@ -1,0 +1,181 @@
+"""From receipts to index rows: one run after it moved, all runs, or everything again from nothing.
+
+The index is right for a run when its row names the run's tip; whatever is in doubt is read again from the ledger.
+A run that the index had to catch up with is offered to the runners: somebody died between git and SQLite,
+or pushed, and nobody else would wake it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from ..core import layout
+from ..core.receipts import Receipt
+from ..core.summary import summarize
+from ..core.timestamps import render_time
+from ..errors import IntegrityError, NotFound
+from .ports import Head, Ledger
+from .queue_port import Change, Indexed, Queue, ReviewRow, Work
+from .rows import OPEN
+
+_NAME = "index"
+_BATCH = 100
+
+
+class IndexQueue(Queue, Protocol):
+    """What an index must answer beyond the queue port."""
+
+    def tips(self) -> dict[str, tuple[str, bool]]: ...
+    def matching(self, prefix: str, limit: int = 10) -> list[str]: ...
+    def stamp(self) -> str: ...
+    def put_stamp(self, value: str) -> None: ...
+
+
+@dataclass(frozen=True)
+class Refreshed:
+    """How many rows were put or removed, and which runs could not be read, with the reason."""
+
+    changed: int = 0
+    unreadable: dict[str, str] = field(default_factory=dict)
+
+
+def review_rows(run_id: str, receipts: Iterable[Receipt]) -> tuple[ReviewRow, ...]:
+    """Rows for the requests and responses among `receipts`.
+
+    A response whose request is not among them gives a row without the question; the index merges both.
+    """
+    return tuple(row for receipt in receipts if (row := _review_row(run_id, receipt)))
+
+
+def _review_row(run_id: str, receipt: Receipt) -> ReviewRow | None:
+    place, execution = layout.place(receipt.path), receipt.execution
+    if place is None or place.family not in ("request", "response"):
+        return None
+    if place.family == "request":
+        return ReviewRow(
+            run_id=run_id,
+            key=receipt.key,
+            status=OPEN,
+            prompt=receipt.request.prompt,
+            assignee=receipt.request.assignee,
+            requested_at=render_time(execution.started_at) if execution.started_at else None,
+            expires_at=render_time(execution.expires_at) if execution.expires_at else None,
+        )
+    answered = execution.finished_at or execution.started_at
+    return ReviewRow(
+        run_id=run_id,
+        key=receipt.key,
+        status=receipt.status,
+        answered_at=render_time(answered) if answered else None,
+        answer=receipt.output,
+        provenance=execution.provenance.model_dump(exclude_none=True) if execution.provenance else None,
+    )
+
+
+def whole(head: Head, receipts: Sequence[Receipt]) -> Indexed:
+    """A run's row from all of its receipts."""
+    summary = summarize(head.run_id, receipts)
+    return Indexed(summary, head.tip, head.folder, head.sealed, review_rows(head.run_id, receipts))
+
+
+def grown(known: Indexed, head: Head, receipts: Sequence[Receipt]) -> Indexed:
+    """A run's row from the row before and the receipts that came after it."""
+    summary = known.summary.apply(receipts)
+    return Indexed(summary, head.tip, head.folder, head.sealed, review_rows(head.run_id, receipts))
+
+
+def all_indexed(ledger: Ledger) -> Iterator[Indexed]:
+    """Every run that can be read: what `SqliteQueue.open` wants as `rebuild`.
+
+    Others get no row, so that asking for one reads it and says what is wrong with it.
+    """
+    for head in ledger.heads():
+        try:
+            yield whole(*ledger.read(head.run_id))
+        except (IntegrityError, NotFound):
+            continue
+
+
+def refresh(ledger: Ledger, queue: Queue, run_id: str) -> Indexed | None:
+    """The run's row, read again if the run has moved on; None when there is no such run.
+
+    Raises IntegrityError or NewerSchema for receipts that cannot be read.
+    """
+    head, known = ledger.head(run_id), queue.indexed(run_id)
+    if head is None:
+        if known is not None:
+            queue.forget(run_id)
+        return None
+    if known is not None and (known.tip, known.sealed) == (head.tip, head.sealed):
+        return known
+    found = _read(ledger, known, head)
+    _put(ledger, queue, [found], {run_id} if known and known.summary.seq > found.summary.seq else set())
+    return found
+
+
+def refresh_all(ledger: Ledger, queue: IndexQueue, stamp: str = "") -> Refreshed:
+    """Bring every row up to date.
+
+    `stamp` is the state of the refs, taken before this call; while it stays the same nothing needs to be read
+    (see `store.peek.stamp`). Without one the rows are always compared with the ledger's heads.
+    """
+    if stamp and queue.stamp() == stamp:
+        return Refreshed()
+    done = _compare(ledger, queue, again=False)
+    # Runs that cannot be read have no row; with the stamp they would stay unseen after their repair.
+    if stamp and not done.unreadable:
+        queue.put_stamp(stamp)
+    return done
+
+
+def rebuild(ledger: Ledger, queue: IndexQueue) -> Refreshed:
+    """Read every run again and offer the unfinished ones of this workspace. Leases and calls in work stay."""
+    return _compare(ledger, queue, again=True)
+
+
+def _compare(ledger: Ledger, queue: IndexQueue, *, again: bool) -> Refreshed:
+    tips, heads = queue.tips(), {head.run_id: head for head in ledger.heads()}
+    vanished = [run_id for run_id in tips if run_id not in heads]
+    for run_id in vanished:
+        queue.forget(run_id)
+    moved = [head for head in heads.values() if again or tips.get(head.run_id) != (head.tip, head.sealed)]
+    unreadable: dict[str, str] = {}
+    for start in range(0, len(moved), _BATCH):
+        found: list[Indexed] = []
+        rewound: set[str] = set()
+        for head in moved[start : start + _BATCH]:
+            known = queue.indexed(head.run_id)
+            try:
+                row = _read(ledger, None if again else known, head)
+            except (IntegrityError, NotFound) as error:
+                unreadable[head.run_id] = error.message
+                continue
+            found.append(row)
+            if known is not None and known.summary.seq > row.summary.seq:
+                rewound.add(head.run_id)
+        _put(ledger, queue, found, rewound)
+    return Refreshed(len(vanished) + len(moved) - len(unreadable), unreadable)
+
+
+def _read(ledger: Ledger, known: Indexed | None, head: Head) -> Indexed:
+    if known is not None and known.tip == head.tip:
+        return grown(known, head, ())
+    if known is not None and known.summary.receipts:
+        try:
+            newest, receipts = ledger.read(head.run_id, since=known.tip)
+        except (IntegrityError, NotFound):
+            receipts = []  # the row's tip is gone, or of another history
+        # A ref that was put back, or a history that was exchanged, does not go on where the row ends.
+        if receipts and receipts[0].seq == known.summary.seq + 1:
+            return grown(known, newest, receipts)
+    return whole(*ledger.read(head.run_id))
+
+
+def _put(ledger: Ledger, queue: Queue, rows: Sequence[Indexed], rewound: set[str]) -> None:
+    for run_id in rewound:
+        # A row never goes back to fewer receipts by itself: that is how two indexers at once are kept in order.
+        queue.forget(run_id)
+    waking = [row for row in rows if not row.summary.ended and row.summary.home == ledger.home]
+    queue.apply(Change(index=rows, offer=[Work(row.summary.run_id, "workflow") for row in waking]), _NAME)

@@ -1,0 +1,511 @@
+"""What every queue does, SQLite or memory: offers, leases, claims, and who may take what from whom."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.contract.queues import FrozenClock, Shop, beat, call, calls, dead_process, run, workflow
+
+from hermes_workflows.store.index import IndexQueue
+from hermes_workflows.store.liveness import Process
+from hermes_workflows.store.memory_queue import MemoryQueue
+from hermes_workflows.store.queue_port import Change, Claim
+from hermes_workflows.store.sqlite_queue import SqliteQueue
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def shop(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Shop]:
+    clock = FrozenClock()
+    opened: list[IndexQueue] = []
+
+    def another() -> IndexQueue:
+        if request.param == "sqlite":
+            queue: IndexQueue = SqliteQueue.open(tmp_path / "workflows.sqlite", clock=clock, rebuild=tuple)
+        else:
+            queue = opened[0].reopen() if opened else MemoryQueue(clock=clock)  # type: ignore[attr-defined]
+        opened.append(queue)
+        return queue
+
+    yield Shop(another(), clock, another)
+    for queue in opened:
+        queue.close()
+
+
+# --- offers and claims ------------------------------------------------------------------------------------------
+
+
+def test_what_is_offered_is_claimed_once(shop: Shop) -> None:
+    shop.offer(call("r", "a", "agent"))
+    assert shop.claim("ada") == ["r/a"]
+    assert shop.claim("bob") == []
+    lease = shop.leases["r/a"]
+    assert (lease.work, lease.claims) == (call("r", "a", "agent"), 1)
+
+
+def test_a_change_is_applied_before_its_claim_is_served(shop: Shop) -> None:
+    shop.offer(call("r", "a"))
+    shop.claim()
+    done, following = shop.leases["r/a"], call("r", "b")
+    [lease] = shop.queue.apply(Change(finish=[done], offer=[following], claim=Claim(5)), "ada")
+    assert lease.work == following
+
+
+def test_workflow_rows_come_before_calls(shop: Shop) -> None:
+    shop.offer(call("r", "a"), call("r", "b"), workflow("s"))
+    assert shop.claim() == ["s/", "r/a", "r/b"]
+
+
+def test_a_claim_takes_no_more_than_its_limit_oldest_first(shop: Shop) -> None:
+    shop.offer(*calls("r", "c", "a", "b"))
+    assert shop.claim(limit=2) == ["r/c", "r/a"]
+    assert shop.claim(limit=0) == []
+    assert shop.claim(limit=2) == ["r/b"]
+
+
+def test_a_claim_takes_only_the_kinds_and_the_run_it_wants(shop: Shop) -> None:
+    shop.offer(workflow("r"), call("r", "a", "agent"), call("r", "b", "bash"), call("s", "c", "agent"))
+    assert shop.claim(kinds=("agent", "bash"), run_id="r") == ["r/a", "r/b"]
+    assert shop.claim(kinds=("step",)) == []
+    assert shop.claim(run_id="s") == ["s/c"]
+
+
+def test_runs_take_turns(shop: Shop) -> None:
+    shop.offer(*calls("big", "a", "b", "c"), *calls("small", "x", "y"))
+    assert shop.claim() == ["big/a", "small/x", "big/b", "small/y", "big/c"]
+
+
+def test_a_run_that_comes_late_does_not_wait_for_the_whole_fan_out_of_another(shop: Shop) -> None:
+    shop.offer(*calls("big", *"abcdefgh"))
+    shop.claim(limit=3)
+    shop.offer(*calls("small", "x"))
+    assert "small/x" in shop.claim(limit=2)
+
+
+def test_a_run_of_single_steps_does_not_starve_a_fan_out(shop: Shop) -> None:
+    shop.offer(*calls("big", *"abcdefgh"), call("small", "0"))
+    taken = []
+    for number in range(1, 9):
+        [claimed] = shop.claim(limit=1)
+        taken.append(claimed)
+        shop.finish(claimed)
+        if claimed.startswith("small"):
+            shop.offer(call("small", str(number)))
+    assert sum(claimed.startswith("big") for claimed in taken) == 4
+
+
+def test_runs_that_want_to_advance_are_served_in_the_order_they_asked(shop: Shop) -> None:
+    shop.offer(workflow("r"), workflow("s"))
+    assert shop.claim(limit=1) == ["r/"]
+    shop.offer(workflow("r"))
+    shop.finish("r/")
+    assert shop.claim() == ["s/", "r/"]
+
+
+def test_a_row_waits_for_its_time(shop: Shop) -> None:
+    soon = shop.clock.wall + 60
+    shop.offer(call("r", "nap", "timer", visible_at=soon), call("r", "sleep", "timer", visible_at=soon + 60))
+    assert shop.claim() == []
+    assert shop.queue.next_visible() == soon
+    shop.clock.advance(60)
+    assert shop.claim() == ["r/nap"]
+    assert shop.queue.next_visible() == soon + 60
+
+
+def test_a_row_whose_time_has_come_is_named_until_somebody_claims(shop: Shop) -> None:
+    soon = shop.clock.wall + 60
+    shop.offer(call("r", "nap", "timer", visible_at=soon))
+    shop.clock.advance(61)
+    assert shop.queue.next_visible() == soon
+    shop.claim()
+    assert shop.queue.next_visible() is None
+
+
+def test_a_row_that_sleeps_does_not_let_newcomers_in_at_its_old_turn(shop: Shop) -> None:
+    shop.offer(call("old", "nap", visible_at=shop.clock.wall + 60), *calls("big", *"abcd"))
+    shop.claim(limit=2)
+    shop.offer(call("small", "x"))
+    assert shop.claim(limit=2) == ["big/c", "small/x"]
+
+
+def test_an_offered_call_stays_as_it_is(shop: Shop) -> None:
+    later = shop.clock.wall + 5
+    shop.offer(call("r", "a", visible_at=later))
+    shop.offer(replace(call("r", "a"), fingerprint="fp1:other"))
+    assert shop.claim() == []
+    assert [row.work for row in shop.queue.work()] == [call("r", "a", visible_at=later)]
+
+
+def test_a_run_that_was_put_off_is_woken_by_an_earlier_offer(shop: Shop) -> None:
+    shop.offer(workflow("r", visible_at=shop.clock.wall + 60))
+    shop.offer(workflow("r"))
+    assert shop.claim() == ["r/"]
+
+
+def test_a_run_is_not_put_off_by_a_later_offer(shop: Shop) -> None:
+    shop.offer(workflow("r"))
+    shop.offer(workflow("r", visible_at=shop.clock.wall + 60))
+    assert shop.claim() == ["r/"]
+
+
+# --- the end of a lease -----------------------------------------------------------------------------------------
+
+
+def test_a_finished_row_is_gone(shop: Shop) -> None:
+    shop.offer(call("r", "a"))
+    shop.claim()
+    shop.finish("r/a")
+    assert shop.queue.work() == []
+
+
+def test_a_run_that_was_offered_while_it_advanced_gets_one_more_turn(shop: Shop) -> None:
+    shop.offer(workflow("r"))
+    shop.claim()
+    shop.offer(workflow("r"), workflow("r"))
+    assert shop.claim("bob") == []
+    shop.finish("r/")
+    assert shop.claim() == ["r/"]
+    assert shop.leases["r/"].claims == 1
+    shop.finish("r/")
+    assert shop.queue.work() == []
+
+
+def test_a_turn_that_is_wanted_later_waits_for_its_time(shop: Shop) -> None:
+    shop.offer(workflow("r"))
+    shop.claim()
+    shop.offer(workflow("r", visible_at=shop.clock.wall + 60))
+    shop.finish("r/")
+    assert shop.claim() == []
+    shop.clock.advance(60)
+    assert shop.claim() == ["r/"]
+
+
+def test_a_call_that_was_offered_while_it_executed_is_not_executed_again(shop: Shop) -> None:
+    shop.offer(call("r", "a"))
+    shop.claim()
+    shop.offer(call("r", "a"))
+    shop.finish("r/a")
+    assert shop.queue.work() == []
+
+
+def test_a_released_row_is_free_and_its_claim_uncounted(shop: Shop) -> None:
+    shop.offer(call("r", "a"))
+    shop.claim()
+    shop.release("r/a")
+    assert shop.status() == {"r/a": "queued"}
+    shop.claim("bob")
+    assert shop.leases["r/a"].claims == 1
+
+
+def test_a_run_that_was_offered_while_it_advanced_is_claimable_once_released(shop: Shop) -> None:
+    shop.offer(workflow("r"))
+    shop.claim()
+    shop.offer(workflow("r"))
+    shop.release("r/")
+    assert shop.claim() == ["r/"]
+    shop.finish("r/")
+    assert shop.queue.work() == []
+
+
+def test_a_token_that_no_longer_holds_changes_nothing(shop: Shop) -> None:
+    shop.offer(call("r", "a"))
+    shop.claim()
+    stale = replace(shop.leases["r/a"], token="0123456789abcdef")
+    shop.queue.apply(Change(finish=[stale], release=[stale]), "bob")
+    assert shop.status() == {"r/a": "leased"}
+    assert shop.queue.renew([stale], 30.0) == {stale.token: "lost"}
+
+
+# --- who may take a lease from whom -----------------------------------------------------------------------------
+
+
+def test_a_lease_that_ran_out_is_given_to_somebody_else_and_counted(shop: Shop) -> None:
+    shop.offer(call("r", "a"))
+    shop.claim("ada")
+    shop.clock.advance(29)
+    assert shop.claim("bob") == []
+    shop.clock.advance(1)
+    assert shop.claim("bob") == ["r/a"]
+    assert shop.leases["r/a"].claims == 2
+
+
+def test_a_wall_clock_that_jumps_ends_no_lease(shop: Shop) -> None:
+    shop.offer(call("r", "a"))
+    shop.claim("ada")
+    shop.clock.wall += 3600
+    assert shop.claim("bob") == []
+    assert shop.status() == {"r/a": "leased"}
+
+
+def test_a_renewed_lease_lasts(shop: Shop) -> None:
+    shop.offer(call("r", "a"))
+    shop.claim("ada")
+    shop.clock.advance(29)
+    assert shop.renew("r/a") == "held"
+    shop.clock.advance(29)
+    assert shop.claim("bob") == []
+
+
+def test_a_slow_holder_may_still_renew_what_nobody_has_taken(shop: Shop) -> None:
+    shop.offer(call("r", "a"))
+    shop.claim("ada")
+    shop.clock.advance(31)
+    assert shop.claim("bob", kinds=("agent",)) == []
+    assert shop.status() == {"r/a": "expired"}
+    assert shop.renew("r/a") == "held"
+    assert shop.claim("bob") == []
+
+
+def test_a_slow_holder_may_still_finish_what_nobody_has_taken(shop: Shop) -> None:
+    shop.offer(call("r", "a"))
+    shop.claim("ada")
+    shop.clock.advance(31)
+    shop.claim("bob", kinds=("agent",))
+    shop.finish("r/a")
+    assert shop.queue.work() == []
+
+
+def test_an_offer_to_a_run_whose_lease_ran_out_survives_its_slow_holder(shop: Shop) -> None:
+    shop.offer(workflow("r"))
+    shop.claim("ada")
+    shop.clock.advance(31)
+    shop.claim("bob", kinds=("agent",))
+    shop.offer(workflow("r"))
+    shop.finish("r/")
+    assert shop.claim("bob") == ["r/"]
+
+
+def test_a_holder_learns_that_his_lease_is_lost(shop: Shop) -> None:
+    shop.offer(call("r", "a"))
+    shop.claim("ada")
+    lost = shop.leases["r/a"]
+    shop.clock.advance(31)
+    shop.claim("bob")
+    assert shop.queue.renew([lost], 30.0) == {lost.token: "lost"}
+    shop.queue.apply(Change(finish=[lost]), "ada")
+    assert shop.status() == {"r/a": "leased"}
+
+
+def test_after_a_suspend_nobody_runs_his_own_call_twice(shop: Shop) -> None:
+    shop.offer(call("r", "a"))
+    shop.claim("ada")
+    shop.clock.advance(600)
+    assert shop.claim("ada") == []
+    assert shop.renew("r/a") == "held"
+    assert shop.claim("bob") == []
+
+
+def test_a_restarted_runner_of_the_same_name_takes_over_when_the_lease_ran_out(shop: Shop) -> None:
+    shop.offer(call("r", "a"))
+    shop.claim("ada")
+    restarted = shop.another()
+    assert shop.claim("ada", queue=restarted) == []
+    shop.clock.advance(31)
+    assert shop.claim("ada", queue=restarted) == ["r/a"]
+
+
+def test_leases_of_another_boot_have_ended(shop: Shop) -> None:
+    shop.offer(call("r", "a"))
+    shop.claim("ada")
+    shop.clock.boot_id, shop.clock.seconds = "second-boot", 5.0
+    assert shop.claim("bob") == ["r/a"]
+
+
+def test_a_lease_of_a_dead_process_ends_at_once(shop: Shop) -> None:
+    shop.queue.heartbeat(beat("ada", shop.clock, dead_process()))
+    shop.offer(call("r", "a"))
+    shop.claim("ada")
+    assert shop.status() == {"r/a": "expired"}
+    assert shop.claim("bob") == ["r/a"]
+    assert shop.leases["r/a"].claims == 2
+
+
+def test_a_restarted_runner_of_the_same_name_takes_over_from_its_dead_process_at_once(
+    shop: Shop, dead: Process
+) -> None:
+    shop.queue.heartbeat(beat("ada", shop.clock, dead_process()))
+    shop.offer(call("r", "a"))
+    shop.claim("ada")
+    restarted = shop.another()
+    restarted.heartbeat(beat("ada", shop.clock))
+    assert shop.claim("ada", queue=restarted) == ["r/a"]
+
+
+def test_a_pid_that_came_back_is_not_the_process_that_died(shop: Shop) -> None:
+    shop.queue.heartbeat(beat("ada", shop.clock, replace(Process.current(), pid_started="1")))
+    shop.offer(call("r", "a"))
+    shop.claim("ada")
+    assert shop.claim("bob") == ["r/a"]
+
+
+def test_a_process_of_another_host_is_believed_until_its_lease_runs_out(shop: Shop) -> None:
+    shop.queue.heartbeat(beat("ada", shop.clock, replace(dead_process(), host="elsewhere")))
+    shop.offer(call("r", "a"))
+    shop.claim("ada")
+    assert shop.claim("bob") == []
+    shop.clock.advance(31)
+    assert shop.claim("bob") == ["r/a"]
+
+
+# --- precedence -------------------------------------------------------------------------------------------------
+
+
+def advanced_by_ada(shop: Shop) -> None:
+    shop.queue.heartbeat(beat("ada", shop.clock))
+    shop.offer(workflow("r"))
+    shop.claim("ada")
+    shop.finish("r/")
+    shop.offer(workflow("r"))
+
+
+def test_the_holder_of_a_live_body_has_its_row_to_himself_for_a_moment(shop: Shop) -> None:
+    advanced_by_ada(shop)
+    assert shop.claim("bob") == []
+    assert shop.claim("ada") == ["r/"]
+
+
+def test_the_moment_of_precedence_ends_and_is_foretold(shop: Shop) -> None:
+    advanced_by_ada(shop)
+    assert shop.queue.next_visible() == pytest.approx(shop.clock.wall + 0.2)
+    shop.clock.advance(0.21)
+    assert shop.queue.next_visible() is None
+    assert shop.claim("bob") == ["r/"]
+
+
+def test_a_turn_wanted_again_belongs_to_the_same_holder_for_a_moment(shop: Shop) -> None:
+    shop.queue.heartbeat(beat("ada", shop.clock))
+    shop.offer(workflow("r"))
+    shop.claim("ada")
+    shop.offer(workflow("r"))
+    shop.finish("r/")
+    assert shop.claim("bob") == []
+    assert shop.claim("ada") == ["r/"]
+
+
+def test_a_runner_whose_heartbeat_is_late_has_no_precedence(shop: Shop) -> None:
+    shop.queue.heartbeat(beat("ada", shop.clock))
+    shop.offer(workflow("r"))
+    shop.claim("ada")
+    shop.finish("r/")
+    shop.clock.advance(31)
+    shop.offer(workflow("r"))
+    assert shop.claim("bob") == ["r/"]
+
+
+def test_a_runner_that_said_goodbye_has_no_precedence(shop: Shop) -> None:
+    shop.queue.heartbeat(beat("ada", shop.clock))
+    shop.offer(workflow("r"))
+    shop.claim("ada")
+    shop.finish("r/")
+    shop.queue.goodbye("ada")
+    shop.offer(workflow("r"))
+    assert shop.claim("bob") == ["r/"]
+
+
+def test_a_precedence_of_another_boot_means_nothing(shop: Shop) -> None:
+    advanced_by_ada(shop)
+    shop.clock.boot_id, shop.clock.seconds = "second-boot", 5.0
+    assert shop.claim("bob") == ["r/"]
+
+
+# --- withdrawing ------------------------------------------------------------------------------------------------
+
+
+def test_a_free_row_that_is_withdrawn_is_gone(shop: Shop) -> None:
+    shop.offer(*calls("r", "a", "b"))
+    shop.withdraw(call("r", "a"), call("r", "never-offered"))
+    assert shop.status() == {"r/b": "queued"}
+
+
+def test_the_holder_of_a_withdrawn_call_is_told_to_kill_it(shop: Shop) -> None:
+    shop.offer(*calls("r", "a", "b"))
+    shop.claim()
+    shop.withdraw(call("r", "a"))
+    assert shop.status() == {"r/a": "withdrawn", "r/b": "leased"}
+    assert (shop.renew("r/a"), shop.renew("r/b")) == ("withdrawn", "held")
+
+
+@pytest.mark.parametrize("ending", ["finish", "release"])
+def test_a_withdrawn_row_is_gone_when_its_holder_lets_go(shop: Shop, ending: str) -> None:
+    shop.offer(call("r", "a"))
+    shop.claim()
+    shop.withdraw(call("r", "a"))
+    getattr(shop, ending)("r/a")
+    assert shop.queue.work() == []
+
+
+def test_a_withdrawn_row_is_never_claimed_again(shop: Shop) -> None:
+    shop.offer(call("r", "a"))
+    shop.claim("ada")
+    shop.withdraw(call("r", "a"))
+    shop.clock.advance(31)
+    assert shop.claim("bob") == []
+    assert shop.queue.work() == []
+
+
+def test_a_withdrawn_row_that_is_offered_again_is_queued_again(shop: Shop) -> None:
+    shop.offer(call("r", "a"))
+    shop.claim("ada")
+    old = shop.leases["r/a"]
+    shop.withdraw(call("r", "a"))
+    shop.offer(call("r", "a"))
+    assert shop.claim("bob") == ["r/a"]
+    assert shop.queue.renew([old], 30.0) == {old.token: "lost"}
+
+
+# --- stuck runs -------------------------------------------------------------------------------------------------
+
+
+def test_rows_of_a_stuck_run_wait_and_others_go_on(shop: Shop) -> None:
+    shop.offer(workflow("r"), call("r", "a"), call("s", "b"))
+    shop.stick("r")
+    assert shop.claim() == ["s/b"]
+    shop.queue.apply(Change(unstuck=["r"]), "ada")
+    assert shop.claim() == ["r/", "r/a"]
+
+
+def test_a_stuck_run_does_not_hold_back_the_turns_of_others(shop: Shop) -> None:
+    shop.offer(call("stuck", "a"), *calls("big", *"abcdef"))
+    shop.stick("stuck")
+    shop.claim(limit=3)
+    shop.offer(call("small", "x"))
+    assert shop.claim(limit=2) == ["big/d", "small/x"]
+
+
+def test_a_mark_keeps_since_when_and_takes_the_newest_reason(shop: Shop) -> None:
+    shop.stick("r", key="a", code="3f2a")
+    shop.clock.advance(60)
+    shop.stick("r", key="a", code="3f2a", runner="bob")
+    shop.stick("r", key="a", code="77aa")
+    first, second = shop.queue.stuck("r")
+    assert (first.since, first.code, first.runner) == ("2026-11-29T12:00:00.000Z", "3f2a", "bob")
+    assert (second.since, second.code) == ("2026-11-29T12:01:00.000Z", "77aa")
+
+
+def test_a_run_that_ended_is_no_longer_stuck(shop: Shop) -> None:
+    shop.stick("r")
+    shop.put(run("r", status="cancelled"))
+    assert shop.queue.stuck("r") == []
+
+
+# --- noticing ---------------------------------------------------------------------------------------------------
+
+
+def test_writes_of_others_are_noticed_once_and_own_ones_never(shop: Shop) -> None:
+    other = shop.another()
+    shop.offer(call("r", "a"))
+    assert not shop.queue.changed()
+    assert other.changed()
+    assert not other.changed()
+    other.apply(Change(offer=[call("r", "b")]), "bob")
+    assert shop.queue.changed()
+
+
+def test_a_claim_of_nothing_is_no_change(shop: Shop) -> None:
+    other = shop.another()
+    shop.offer(call("r", "sleeps", visible_at=shop.clock.wall + 60))
+    other.changed()
+    assert shop.claim() == []
+    assert not other.changed()
