@@ -9,6 +9,7 @@ import pytest
 
 from hermes_workflows.core import layout
 from hermes_workflows.core.readme import code_span, render
+from hermes_workflows.core.summary import summarize
 from hermes_workflows.core.receipts import (
     Execution,
     Provenance,
@@ -64,7 +65,7 @@ def receipts(kind: Any = "human", prompt: str = "Ship it?", end: bool = True) ->
 
 
 def text(*args: Any, **kwargs: Any) -> str:
-    return render("wf_launch", receipts(*args, **kwargs)).decode()
+    return render(summarize("wf_launch", receipts(*args, **kwargs)), receipts(*args, **kwargs)).decode()
 
 
 def test_it_says_what_was_run_and_how_it_ended() -> None:

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias, cast
 
 import orjson
 
-from hermes_workflows.errors import InvalidInput, UnstorableValue
+from ..errors import InvalidInput, UnstorableValue
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
@@ -108,7 +108,7 @@ def dumps(stored: Json) -> bytes:
     except TypeError:
         return _dumps_with_care(stored)
     # orjson writes NaN and infinities as null, silently; only bytes with a null can hide one.
-    if _TOO_DEEP in data or (b"null" in data and not _is_finite(stored)):
+    if _TOO_DEEP in data or (b"null" in data and not is_finite(stored)):
         return _dumps_with_care(stored)
     return data
 
@@ -142,16 +142,16 @@ def _with_plus(data: bytes) -> bytes:
     return _EXPONENT.sub(rb"\1+\2", data)
 
 
-def _is_finite(value: Any) -> bool:
+def is_finite(value: Any) -> bool:
     # Plain loops: this runs on each receipt with a null in it, and generators cost twice as much.
     kind = type(value)
     if kind is dict:
         for item in value.values():
-            if not _is_finite(item):
+            if not is_finite(item):
                 return False
     elif kind is list:
         for item in value:
-            if not _is_finite(item):
+            if not is_finite(item):
                 return False
     elif kind is float:
         return math.isfinite(value)
@@ -161,19 +161,19 @@ def _is_finite(value: Any) -> bool:
 def _dumps_with_care(stored: Json) -> bytes:
     try:
         _check(stored, 0)
-        return _layout(_with_fragments(stored))
+        return _layout(with_fragments(stored))
     except Refused as refused:
         raise UnstorableValue(refused.path, refused.reason, hint=refused.hint) from None
     except TypeError as error:
         raise UnstorableValue("", str(error)) from None
 
 
-def _with_fragments(value: Any) -> Any:
+def with_fragments(value: Any) -> Any:
     """Integers beyond 64 bits as finished pieces of JSON: all that orjson refuses is the number, not its place."""
     if isinstance(value, dict):
-        return {key: _with_fragments(item) for key, item in value.items()}
+        return {key: with_fragments(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_with_fragments(item) for item in value]
+        return [with_fragments(item) for item in value]
     if isinstance(value, int) and value.bit_length() > 63:
         return orjson.Fragment(str(int(value)))
     return value

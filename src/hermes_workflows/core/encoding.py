@@ -17,7 +17,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, cast
 
-from hermes_workflows.core.canonical import (
+from ..errors import IntegrityError, UnstorableValue
+from .canonical import (
     Json,
     Refused,
     check_depth,
@@ -29,7 +30,6 @@ from hermes_workflows.core.canonical import (
     parse,
     pointer,
 )
-from hermes_workflows.errors import IntegrityError, UnstorableValue
 
 __all__ = ["MAX_VALUE_DEPTH", "Json", "Limits", "Plain", "decode", "dumps", "encode", "parse", "pointer"]
 

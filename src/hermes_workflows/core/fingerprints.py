@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 
-from hermes_workflows.core.encoding import Json, dumps
+from .encoding import Json, dumps
 
 PREFIX = "fp1:sha256:"
 """The scheme and its version; receipts of an older scheme stay comparable because they say which one they used."""

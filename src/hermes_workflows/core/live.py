@@ -85,12 +85,14 @@ class LiveRun:
         *,
         redactor: Redactor | None = None,
         limits: Limits | None = None,
+        root: str | None = None,
     ) -> None:
         self.run_id = run_id
         self.definition = definition
         self.started = started
         self.redactor = redactor or Redactor()
         self.limits = limits or Limits()
+        self.root = root
         self.after = 0
         self.seq = started.seq
         self.evicting = False
@@ -112,6 +114,7 @@ class LiveRun:
         self._cancelling = False
         self._cleanup_calls = 0
         self._cut_off: str | None = None
+        self._end: End | None = None
         self._origin = started.execution.started_at
         self._now = self._origin
         self._last_key: str | None = None
@@ -149,10 +152,11 @@ class LiveRun:
             if call is None or call.kind != receipt.kind or call.fingerprint != receipt.fingerprint:
                 raise not_requested(receipt, self._slice.requested, self.outstanding.get(receipt.key), self._recorded())
 
-    def cut_off(self, why: str) -> End:
+    def cut_off(self, why: str) -> Decision:
         """End a cancelled run whose cleanup takes too long."""
         self._cut_off = why
-        return self._cancelled_end()
+        self._slice = _Slice()
+        return self._decide()
 
     def state(self) -> tuple[Any, ...]:
         """What must be equal between a body that lived on and one that was rebuilt."""
@@ -173,6 +177,11 @@ class LiveRun:
         if self._now is None or self._origin is None:
             return 0.0
         return (self._now - self._origin).total_seconds()
+
+    @property
+    def cancelling(self) -> bool:
+        """Whether a cancel request was delivered and the body is cleaning up."""
+        return self._cancelling and self._end is None
 
     @property
     def now(self) -> datetime | None:
@@ -254,6 +263,8 @@ class LiveRun:
         if place is not None and place.family == "cancel":
             self._cancel()
             return
+        if place is not None and place.family == "signal":
+            return
         if (spent := self.withdrawn.get(receipt.key)) is not None and spent.fingerprint == receipt.fingerprint:
             del self.withdrawn[receipt.key]
             return
@@ -284,27 +295,38 @@ class LiveRun:
         self._main.cancel("the run was cancelled")
 
     def _decide(self) -> Decision:
-        end, stuck = None, None
+        end, stuck = self._end, None
         try:
-            self.loop.drain()
-            end = self._wind_down()
+            if end is None:
+                self.loop.drain()
+                end = self._wind_down()
         except AuthoringError as error:
             self._fatal = self._fatal or error
             end = self._failed(self._fatal)
         except (RecursionError, MemoryError) as error:
             stuck = f"the body ended in {type(error).__name__}, which depends on the machine"
-        if end is None and stuck is None and not self.outstanding:
+        if end is not None:
+            self._close_all(end)
+        elif stuck is None and not self.outstanding:
             stuck = f"nothing can wake the body, which waits at {', '.join(self._waiting_lines())}"
         made = self._slice
         return Decision(
             self.after, tuple(made.requested.values()), tuple(made.cancelled), end, stuck, tuple(made.logs)
         )
 
+    def _close_all(self, end: End) -> None:
+        """What is still open when the run ends is withdrawn; its receipts may still come and change nothing."""
+        self._end = end
+        for call in list(self.outstanding.values()):
+            self.withdraw(call)
+
     def _wind_down(self) -> End | None:
         """The end of the body, as `asyncio.run` does it: leftover tasks, then async generators, then the end."""
         assert self._main is not None
         if self._fatal is not None:
             return self._failed(self._fatal)
+        if self.loop.escaped is not None:
+            return self._failed(self.loop.escaped)
         if self._cut_off is not None:
             return self._cancelled_end()
         if not self._main.done():
@@ -342,8 +364,6 @@ class LiveRun:
         assert self._main is not None
         if self._cancelling:
             return self._cancelled_end()
-        if self.loop.escaped is not None:
-            return self._failed(self.loop.escaped)
         if self._main.cancelled():
             return self._failed(asyncio.CancelledError("the body cancelled itself"))
         error = self._main.exception()

@@ -168,8 +168,11 @@ class BodyLoop(asyncio.AbstractEventLoop):
     @property
     def scope(self) -> Scope:
         """The scope of the running task; callbacks without a task stand at the root."""
-        task = asyncio.current_task(self)
+        task = self.current()
         return task.scopes[-1] if isinstance(task, BodyTask) and task.scopes else self.root
+
+    def current(self) -> asyncio.Task[Any] | None:
+        return asyncio.current_task(self)
 
     def drain(self) -> None:
         """Run until nothing is ready: one slice.

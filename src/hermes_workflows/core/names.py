@@ -12,7 +12,7 @@ import hashlib
 import re
 import unicodedata
 
-from hermes_workflows.errors import InvalidInput
+from ..errors import InvalidInput
 
 MAX_COMPONENT = 80
 """Bytes of one component; what a receipt's file name adds (`.attempt-12.json`) stays far below 255."""

@@ -14,7 +14,7 @@ from typing import Any
 from . import layout
 from .names import run_component
 from .receipts import Provenance, Receipt, ReviewReceipt
-from .summary import RunSummary, summarize
+from .summary import RunSummary
 
 _SHOWN = 200
 
@@ -29,9 +29,9 @@ _GIVEN_BY = {
 _UNANSWERED = {"expired": "expired without an answer", "withdrawn": "withdrawn by the workflow"}
 
 
-def render(run_id: str, receipts: Sequence[Receipt]) -> bytes:
-    """The README as these receipts say it."""
-    summary = summarize(run_id, receipts)
+def render(summary: RunSummary, receipts: Sequence[Receipt]) -> bytes:
+    """The README of a run that adds up to `summary`; of its receipts only run.json and the reviews are told."""
+    run_id = summary.run_id
     lines = [
         f"# Run {code_span(run_id)}: {summary.status}",
         "",

@@ -91,7 +91,8 @@ def answer(ledger: Ledger, given: Answer, redactor: Redactor) -> ReviewReceipt:
         return _met(given, review.response, redactor)
     _refuse_late(given, review.request, receipts)
     response = _response(given, review.request, redactor)
-    readme = render(given.run_id, [*receipts, response])
+    told = [*receipts, response]
+    readme = render(summarize(given.run_id, told), told)
     entry = Entry(
         given.run_id,
         (draft(response, Author(given.provenance.by)),),

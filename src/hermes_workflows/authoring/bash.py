@@ -1,0 +1,128 @@
+"""`bash(...)`: a recorded shell command."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any
+
+from ..core.calls import Call, CallSpec, current_run
+from ..core.receipts import Receipt
+from ..core.redaction import Redactor
+from ..core.retry import Retry
+from ..core.values import plain
+from ..errors import BashFailed
+
+
+@dataclass(frozen=True)
+class Secret:
+    """A secret by name: resolved in the executor, from the runner's environment; it never enters the body."""
+
+    name: str
+
+
+def secret(name: str) -> Secret:
+    """`bash(…, env={"TOKEN": secret("TOKEN")})`: the command gets the value, the receipts get the name."""
+    return Secret(name)
+
+
+@dataclass(frozen=True)
+class BashResult:
+    """What a command left behind. `stdout_bytes` is exact also where `stdout` had to replace what is not UTF-8.
+
+    `truncated` says that only the first and last part of a stream were kept.
+    """
+
+    exit_code: int
+    stdout: str
+    stderr: str
+    stdout_bytes: bytes
+    stderr_bytes: bytes
+    truncated: bool = False
+
+    @property
+    def ok(self) -> bool:
+        return self.exit_code == 0
+
+
+@dataclass(frozen=True)
+class BashOptions:
+    """What the executor needs in clear; the receipt holds the redacted request."""
+
+    argv: tuple[str, ...]
+    cwd: str
+    env: Mapping[str, str | Secret]
+    timeout: float
+    redact: tuple[str, ...]
+    retry: Retry | None
+
+
+def bash(
+    command: str | Sequence[str],
+    *,
+    name: str | None = None,
+    key: str | None = None,
+    key_by: object = None,
+    cwd: str = ".",
+    env: Mapping[str, str | Secret] | None = None,
+    timeout: float = 300.0,
+    check: bool = False,
+    redact: Sequence[str] = (),
+    retry: Retry | None = None,
+    shell: str = "/bin/bash",
+) -> Call[BashResult]:
+    """Run a command as a durable step and return its result, whatever its exit code.
+
+    A string goes to `shell`, a list is executed as it is. `cwd` is relative to the workspace. `timeout` in seconds.
+    `redact` names values that must not be recorded.
+    Raises BashFailed at the await after a timeout, when the command cannot start, and under `check=True` when it
+    exits non-zero.
+    """
+    cwd = _relative(cwd)
+    argv = (shell, "-c", command) if isinstance(command, str) else tuple(map(str, command))
+    variables = dict(env or {})
+    hidden = Redactor({f"redact-{number}": value for number, value in enumerate(redact, 1)}) if redact else None
+    request = {
+        "command": plain(command if isinstance(command, str) else list(command)),
+        "cwd": cwd,
+        "env": {each: {"secret": value.name} if isinstance(value, Secret) else value for each, value in variables.items()},
+        "shell": shell if isinstance(command, str) else None,
+    }
+    return Call(
+        CallSpec(
+            kind="bash",
+            name=name or "bash",
+            request=hidden.plain(request) if hidden else request,  # type: ignore[arg-type]
+            decode=lambda receipt: _result(receipt, check),
+            failure=BashFailed,
+            options=BashOptions(argv, cwd, variables, timeout, tuple(redact), retry),
+            key=key,
+            key_by=key_by,
+        )
+    )
+
+
+def _relative(cwd: str) -> str:
+    """Paths in requests are relative to the workspace, so that a run means the same wherever it is checked out."""
+    root = current_run("bash()").root
+    path = PurePath(cwd)
+    return path.relative_to(root).as_posix() if root and path.is_relative_to(root) else path.as_posix()
+
+
+def _result(receipt: Receipt, check: bool) -> BashResult:
+    result = _read(receipt.output)
+    if check and result.exit_code != 0:
+        last = (result.stderr or result.stdout).strip().splitlines()[-1:]
+        message = f"bash call {receipt.key} exited {result.exit_code}" + (f": {last[0]}" if last else "")
+        raise BashFailed(message, key=receipt.key, result=result)
+    return result
+
+
+def _read(output: Mapping[str, Any]) -> BashResult:
+    streams = {}
+    for name in ("stdout", "stderr"):
+        text = output[name]
+        streams[name] = text
+        streams[f"{name}_bytes"] = output.get(f"{name}_bytes") or text.encode()
+    return BashResult(output["exit_code"], truncated=bool(output.get("truncated")), **streams)

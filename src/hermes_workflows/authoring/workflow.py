@@ -1,0 +1,122 @@
+"""`@workflow`: a plain async function becomes something that can be run, or awaited as a child run."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import sys
+import typing
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Generic, TypeVar, overload
+
+from ..core.calls import Call, CallSpec
+from ..core.encoding import Plain
+from ..core.values import TypeCodec, codec_for
+from ..errors import AuthoringError, ChildFailed
+
+T = TypeVar("T")
+
+
+class Workflow(Generic[T]):
+    """A workflow definition. Awaiting `wf(inputs)` in another workflow's body starts a child run.
+
+    `fn` takes no argument or one; its annotation is the input type, `dict` when there is none.
+    Raises AuthoringError for any other signature.
+    """
+
+    def __init__(self, fn: Callable[..., Coroutine[Any, Any, T]]) -> None:
+        if not inspect.iscoroutinefunction(fn):
+            raise AuthoringError(f"@workflow needs an `async def`; {fn.__qualname__} is not one")
+        self.fn = fn
+        self.module = fn.__module__
+        self.qualname = fn.__qualname__
+        self.name = fn.__name__
+        self.__doc__ = fn.__doc__
+        self._codecs: tuple[TypeCodec[Any] | None, TypeCodec[Any]] | None = None
+        parameters = list(inspect.signature(fn).parameters.values())
+        if len(parameters) > 1 or any(each.kind not in _PLAIN_PARAMETER for each in parameters):
+            raise AuthoringError(
+                f"workflow {self.qualname} must take one argument or none", hint="put the inputs into one dataclass"
+            )
+        self._parameter = parameters[0] if parameters else None
+
+    @property
+    def ref(self) -> str:
+        return f"{self.module}:{self.qualname}"
+
+    @property
+    def input_codec(self) -> TypeCodec[Any] | None:
+        """How the input is read; None when the workflow takes none."""
+        return self._resolved()[0]
+
+    @property
+    def output_codec(self) -> TypeCodec[Any]:
+        return self._resolved()[1]
+
+    def _resolved(self) -> tuple[TypeCodec[Any] | None, TypeCodec[Any]]:
+        # Late: annotations may name types that the module defines further down.
+        if self._codecs is None:
+            hints = typing.get_type_hints(self.fn, include_extras=True)
+            takes = codec_for(hints.get(self._parameter.name, dict)) if self._parameter else None
+            self._codecs = (takes, codec_for(hints.get("return", Any)))
+        return self._codecs
+
+    def arguments(self, value: Plain) -> tuple[Any, ...]:
+        """The recorded input as the body's arguments; raises InvalidInput naming the field that does not fit."""
+        takes = self.input_codec
+        if takes is None:
+            return ()
+        if value is None and self._parameter is not None and self._parameter.default is not inspect.Parameter.empty:
+            return ()
+        return (takes.from_plain(value),)
+
+    def encode_input(self, value: Any) -> Plain:
+        return None if self.input_codec is None else self.input_codec.to_plain(value)
+
+    def encode_result(self, value: Any) -> Plain:
+        return self.output_codec.to_plain(value)
+
+    def __call__(self, inputs: Any = None, *, key: str | None = None) -> Call[T]:
+        """The workflow as a child run of the running body; its id is `<parent>.<key>`."""
+        request = {"workflow": self.ref, "input": self.encode_input(inputs)}
+        codec = self.output_codec
+        return Call(
+            CallSpec(
+                kind="child",
+                name=self.name,
+                request=request,
+                decode=lambda receipt: codec.from_plain(receipt.output),
+                failure=ChildFailed,
+                options=self,
+                key=key,
+            )
+        )
+
+    def run(self, argv: Sequence[str] | None = None) -> int:
+        """`hermes-workflows run <this file>:<name>` with the same flags; returns the exit code.
+
+        For `raise SystemExit(name.run())` at the end of a file.
+        """
+        file = inspect.getsourcefile(self.fn)
+        arguments = list(sys.argv[1:] if argv is None else argv)
+        # By name: the command line stands above this layer, and this is the one door that leads up to it.
+        cli = importlib.import_module("hermes_workflows.cli.main")
+        return int(cli.main(["run", f"{file}:{self.qualname}", *arguments]))
+
+    def __repr__(self) -> str:
+        return f"<workflow {self.ref}>"
+
+
+_PLAIN_PARAMETER = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+@overload
+def workflow(fn: Callable[..., Coroutine[Any, Any, T]]) -> Workflow[T]: ...
+@overload
+def workflow(fn: None = None) -> Callable[[Callable[..., Coroutine[Any, Any, T]]], Workflow[T]]: ...
+def workflow(fn: Any = None) -> Any:
+    """Make a workflow of an async function.
+
+    The body decides and never does work itself: files, clocks and networks belong in a `@step`.
+    """
+    return Workflow(fn) if fn is not None else Workflow

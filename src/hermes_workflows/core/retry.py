@@ -1,0 +1,40 @@
+"""When to try a failed call again: a value, decided here and acted on by the runner."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Retry:
+    """`attempts` in all; the first pause is `initial` seconds, each next one `factor` times longer, at most `maximum`.
+
+    Up to `jitter` (a share of the pause) is added, so that calls that failed together do not return together.
+    `never` names exception types that no further attempt can mend.
+    """
+
+    attempts: int = 1
+    initial: float = 1.0
+    factor: float = 2.0
+    maximum: float = 60.0
+    jitter: float = 0.1
+    never: tuple[type[BaseException], ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.attempts < 1:
+            raise ValueError("Retry: attempts counts the first one too, so it is at least 1")
+        if min(self.initial, self.factor, self.maximum, self.jitter) < 0:
+            raise ValueError("Retry: pauses cannot be negative")
+
+    def pause_after(self, attempt: int, chance: float) -> float | None:
+        """Seconds to wait after failed attempt number `attempt` (from 1), or None when it was the last.
+
+        `chance` is a random number in [0, 1).
+        """
+        if attempt >= self.attempts:
+            return None
+        pause = min(self.initial * self.factor ** (attempt - 1), self.maximum)
+        return pause * (1 + self.jitter * chance)
+
+    def forbids(self, type_name: str) -> bool:
+        return any(type_name in (each.__name__ for each in wanted.__mro__[:1]) for wanted in self.never)

@@ -1,0 +1,179 @@
+"""Typed values and their plain forms, through pydantic.
+
+    typed value --to_plain--> Plain (what `encoding` stores) --from_plain--> typed value
+
+Both directions validate: a step may not return text where it declared a number, and an answer may have no field that
+was not asked for. What JSON has a type for is strict (`"1"` is no 1, 1 is not true; an integer may stand for a
+float); what it has none for (dates, decimals, paths, enums …) is read from its text.
+What is written comes back as the same kinds of things, or is refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any, Generic, TypeVar, cast, overload
+
+import orjson
+import pydantic
+import pydantic_core
+
+from ..errors import InvalidInput, UnstorableValue
+from .canonical import Refused, is_finite, with_fragments
+from .encoding import Plain, encode
+from .flatten import ODD_KEY, Flattener, UnknownType
+from .mismatch import ValueMismatch, reasons_of
+from .schemas import full_schema, name_of, reduced_schema
+from .strictness import MARKER, StrictValidators, as_marker
+
+__all__ = ["TypeCodec", "ValueMismatch", "check_schema", "codec_for", "plain"]
+
+T = TypeVar("T")
+
+_JSON = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
+_MARKER_START = orjson.dumps({MARKER: 0})[:-2]
+
+
+class TypeCodec(Generic[T]):
+    """One declared type: how its values are written, read and described. Made by `codec_for`."""
+
+    def __init__(self, tp: Any) -> None:
+        self.type_name = name_of(tp)
+        with _author_errors(self.type_name):
+            self._adapter: pydantic.TypeAdapter[T] = pydantic.TypeAdapter(tp)
+            self._validators = StrictValidators(self._adapter)
+
+    def __repr__(self) -> str:
+        return f"TypeCodec({self.type_name})"
+
+    @functools.cached_property
+    def json_schema(self) -> dict[str, Any]:
+        """For forms and agents: with titles, descriptions and defaults. Shared; do not change it."""
+        with _author_errors(self.type_name):
+            return full_schema(self._adapter)
+
+    @functools.cached_property
+    def reduced_schema(self) -> dict[str, Any]:
+        """For fingerprints: only what decides whether a value is valid. Shared; do not change it."""
+        return reduced_schema(self.json_schema)
+
+    def from_plain(self, plain: Plain) -> T:
+        """The typed value, or `ValueMismatch` with every reason; `UnstorableValue` for what is no plain value."""
+        data = _json_text(plain)
+        validator = self._validators.marked if _MARKER_START in data else self._validators.plain
+        try:
+            return cast(T, validator.validate_json(data, strict=True, by_name=True))
+        except pydantic.ValidationError as error:
+            raise ValueMismatch(self.type_name, reasons_of(error, plain)) from None
+        except Exception as error:  # raised by the type's own code: a validator, `__post_init__`
+            said = f"is refused by its own code: {type(error).__name__}: {error}"
+            raise ValueMismatch(self.type_name, [("", said)]) from error
+
+    def to_plain(self, value: T) -> Plain:
+        """The plain form that reads back as this value.
+
+        Raises `ValueMismatch` when it does not fit the declared type or would read back as another kind of thing, and
+        `UnstorableValue`, with the place, when something in it cannot be written at all.
+        """
+        written, kinds = self._written(value)
+        back = Flattener()
+        # Written anew from what was read: defaults filled in, 1 as 1.0 where a float is declared, one form of a date.
+        canonical = back.value(self.from_plain(written))
+        if kinds != back.trace:
+            self._check_kinds(value, Counter(kinds), Counter(back.trace))
+        return canonical
+
+    def _written(self, value: T) -> tuple[Plain, list[str]]:
+        walk = Flattener()
+        try:
+            return walk.value(value), walk.trace
+        except UnknownType as refused:
+            return self._written_by_pydantic(value, refused), []
+        except Refused as refused:
+            raise _unstorable(refused) from None
+
+    def _written_by_pydantic(self, value: T, refused: UnknownType) -> Plain:
+        """For types whose author taught pydantic how to write them."""
+        try:
+            written = self._adapter.dump_python(value, mode="json", by_alias=True, round_trip=True, warnings=False)
+        except Exception:
+            raise _unstorable(refused) from None
+        return plain(written)
+
+    def _check_kinds(self, value: T, before: Counter[str], after: Counter[str]) -> None:
+        lost, gained = before - after, after - before
+        if not lost:
+            return  # a dict where a dataclass is declared becomes one
+        if any(kind.startswith(ODD_KEY) for kind in lost):
+            plain(value)  # names the place
+        # Under `Any` everything reads back as what JSON has; a declared type must not change what it was given.
+        if gained or not self._validators.has_any:
+            becomes = ", ".join(gained) or "something else"
+            said = f"holds a {', '.join(lost)} that would read back as {becomes}"
+            raise ValueMismatch(self.type_name, [("", said)], hint="tell the choices apart by a Literal field")
+
+
+@overload
+def codec_for(tp: type[T]) -> TypeCodec[T]: ...
+@overload
+def codec_for(tp: Any) -> TypeCodec[Any]: ...
+def codec_for(tp: Any) -> TypeCodec[Any]:
+    """The codec of a declared type: anything pydantic knows, and what those are made of.
+
+    Raises `InvalidInput` when pydantic cannot read or write it.
+    """
+    try:
+        # `int | str` and `str | int` are equal and hash alike, but are two declarations.
+        return _cached(tp, repr(tp))
+    except TypeError:
+        return TypeCodec(tp)
+
+
+@functools.lru_cache(maxsize=1024)
+def _cached(tp: Any, _: str) -> TypeCodec[Any]:
+    return TypeCodec(tp)
+
+
+def plain(value: object) -> Plain:
+    """The plain form of a value of no declared type, such as `input=`: dataclasses and models become dicts.
+
+    Raises `UnstorableValue` with the place.
+    """
+    try:
+        return Flattener(text_keys_only=True).value(value)
+    except Refused as refused:
+        raise _unstorable(refused) from None
+
+
+def check_schema(plain: Plain, schema: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """All reasons why a value does not fit a JSON Schema; see `schema_check.check_schema`."""
+    # jsonschema takes longer to import than most commands take to run, and only answers need it.
+    from .schema_check import check_schema as check  # noqa: PLC0415
+
+    return check(plain, schema)
+
+
+def _json_text(value: Plain) -> bytes:
+    try:
+        data = orjson.dumps(value, default=as_marker, option=_JSON)
+    except TypeError:
+        encode(value, {})  # names the place of what no receipt can hold; only huge integers pass
+        data = orjson.dumps(with_fragments(value), default=as_marker, option=_JSON)
+    if b"null" in data and not is_finite(value):
+        encode(value, {})
+    return data
+
+
+def _unstorable(refused: Refused) -> UnstorableValue:
+    return UnstorableValue(refused.path, refused.reason, hint=refused.hint)
+
+
+@contextlib.contextmanager
+def _author_errors(type_name: str) -> Iterator[None]:
+    try:
+        yield
+    except (pydantic.PydanticUserError, pydantic.PydanticUndefinedAnnotation, pydantic_core.SchemaError) as error:
+        said = str(error).splitlines()[0]
+        raise InvalidInput(f"{type_name} cannot be a declared type: {said}") from error

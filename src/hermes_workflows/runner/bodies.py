@@ -1,0 +1,246 @@
+"""The live bodies a runner holds: rebuilt from receipts when missing, brought up to date when somebody else wrote."""
+
+from __future__ import annotations
+
+import platform
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ..core.divergence import AnyCall, explain
+from ..core.history import fold
+from ..core.layout import Role
+from ..core.live import Decision, End, LiveRun, rebuild
+from ..core.receipts import Receipt, RunStarted
+from ..core.summary import RunSummary
+from ..errors import Divergence, HermesError, InvalidInput
+from ..loader import CannotLoad, LoadedWorkflow
+from ..store.ports import Appended, Head
+from .slices import Decider, SliceStopped
+
+if TYPE_CHECKING:
+    from ..workspace import Workspace
+
+# Eviction is cheap and a rebuild of 200 receipts takes 4 ms: no cleverness is needed.
+MAX_BODIES = 1000
+
+
+class CannotAdvance(Exception):
+    """This runner cannot move the run; `kind` is what the stuck mark says, `code` whose code it is true of."""
+
+    def __init__(self, kind: str, reason: str, hint: str = "", *, key: str = "", code: str = "") -> None:
+        super().__init__(reason)
+        self.kind = kind
+        self.reason = reason
+        self.hint = hint
+        self.key = key
+        self.code = code
+
+
+@dataclass
+class Held:
+    """A run this process has the body of.
+
+    `pending` are receipts that are committed and not delivered yet, `unindexed` those whose inbox rows are not
+    written, `telling` those the run's README is made of. `unoffered` and `unwithdrawn` are what decisions want
+    from the queue and have not got.
+    """
+
+    live: LiveRun
+    loaded: LoadedWorkflow
+    head: Head
+    summary: RunSummary
+    pending: deque[Receipt] = field(default_factory=deque)
+    unindexed: list[Receipt] = field(default_factory=list)
+    unoffered: dict[str, AnyCall] = field(default_factory=dict)
+    unwithdrawn: set[str] = field(default_factory=set)
+    codes: set[str] = field(default_factory=set)
+    attempts: dict[str, int] = field(default_factory=dict)
+    telling: list[Receipt] = field(default_factory=list)
+    indexed: str | None = None
+    end_deadline: float | None = None
+    cleanup_deadline: float | None = None
+    end: End | None = None
+    stuck: str | None = None
+    logs: list[str] = field(default_factory=list)
+
+    @property
+    def run_id(self) -> str:
+        return self.live.run_id
+
+    def absorb(self, head: Head, receipts: Iterable[Receipt]) -> None:
+        """Committed receipts, in order: counted at once, delivered with the next decision."""
+        new = list(receipts)
+        self.head = head
+        self.summary = self.summary.apply(new)
+        self.pending.extend(new)
+        self.unindexed.extend(new)
+        for each in new:
+            self._remember(each)
+
+    def _remember(self, receipt: Receipt) -> None:
+        execution = receipt.execution
+        if execution.code:
+            self.codes.add(execution.code)
+        if receipt.kind in ("run", "review"):
+            self.telling.append(receipt)
+        if receipt.kind in ("agent", "bash", "step") and receipt.role is Role.NOTE and execution.attempt:
+            self.attempts[receipt.key] = max(self.attempts.get(receipt.key, 0), execution.attempt)
+
+    def decided(self, decision: Decision) -> None:
+        for call in decision.requested:
+            self.unoffered[call.key] = call
+        self.unwithdrawn.update(call.key for call in decision.cancelled)
+        self.end = decision.end or self.end
+        self.stuck = decision.stuck
+        self.logs.extend(decision.logs)
+
+    def new_sources(self) -> dict[str, bytes]:
+        """The code's files, when this code has not written to the run yet."""
+        if self.loaded.code in self.codes:
+            return {}
+        return {f"source/{self.loaded.code}/{path}": data for path, data in self.loaded.sources.items()}
+
+
+class Bodies:
+    def __init__(self, workspace: Workspace, decider: Decider, on_refusal: Callable[[str], None]) -> None:
+        self._workspace = workspace
+        self._decider = decider
+        self._on_refusal = on_refusal
+        self._held: OrderedDict[str, Held] = OrderedDict()
+
+    def get(self, run_id: str) -> Held | None:
+        return self._held.get(run_id)
+
+    def current(self, run_id: str) -> Held:
+        """The run's body with everything delivered that is committed. Raises CannotAdvance."""
+        held = self._held.get(run_id)
+        if held is not None and self._outdated(held):
+            self.drop(run_id)
+            held = None
+        try:
+            if held is None:
+                held = self._rebuild(run_id)
+            else:
+                self._held.move_to_end(run_id)
+                self._catch_up(held)
+        except Divergence as error:
+            raise self._gave_up(run_id, "divergence", error) from error
+        except SliceStopped as error:
+            raise self._gave_up(run_id, "blocked", error) from error
+        return held
+
+    def absorb(self, held: Held, appended: Appended) -> None:
+        """Take over what was just appended, and what others appended before it."""
+        if appended.base == held.head.tip:
+            held.absorb(appended.head, appended.receipts)
+        else:
+            held.absorb(*self._workspace.ledger.read(held.run_id, since=held.head.tip))
+
+    def cut_off(self, held: Held, why: str) -> None:
+        """End a cancelled run without the rest of its cleanup."""
+        held.decided(self._decider.run(lambda: held.live.cut_off(why)))
+
+    def drop(self, run_id: str) -> None:
+        held = self._held.pop(run_id, None)
+        if held is None:
+            return
+        try:
+            refused = self._decider.run(held.live.evict)
+        except SliceStopped as error:
+            refused = [error.message]
+        for line in refused:
+            self._on_refusal(f"{run_id}: a coroutine refuses to end and is kept: {line}")
+
+    def close(self) -> None:
+        for run_id in list(self._held):
+            self.drop(run_id)
+
+    # -- inside ----------------------------------------------------------------------------------------------
+
+    def _outdated(self, held: Held) -> bool:
+        try:
+            return self._workspace.loader.fresh(held.loaded).code != held.loaded.code
+        except HermesError:
+            return True
+
+    def _catch_up(self, held: Held) -> None:
+        head = self._workspace.ledger.head(held.run_id)
+        if head is not None and head.tip != held.head.tip:
+            held.absorb(*self._workspace.ledger.read(held.run_id, since=held.head.tip))
+        if held.pending:
+            self._decider.run(lambda: _deliver(held))
+
+    def _rebuild(self, run_id: str) -> Held:
+        head, receipts = self._workspace.ledger.read(run_id)
+        history = fold(receipts)
+        loaded = self._load(history.started)
+        live = LiveRun(
+            run_id,
+            loaded.definition,
+            history.started,
+            redactor=self._workspace.redactor,
+            limits=self._workspace.limits,
+            root=str(self._workspace.root),
+        )
+        held = Held(live, loaded, head, RunSummary(run_id))
+        held.absorb(head, receipts)
+        held.pending.clear()
+        self._held[run_id] = held
+        try:
+            held.decided(self._decider.run(lambda: rebuild(live, history)))
+        except InvalidInput as error:
+            raise self._gave_up(run_id, "input", error) from error
+        # Whatever the last decision was: after a crash every open call may be missing from the queue.
+        held.unoffered = dict(live.outstanding)
+        held.unwithdrawn.update(live.withdrawn)
+        if history.deliveries:
+            held.logs.clear()  # said when the run first came by here
+        self._make_room()
+        return held
+
+    def _make_room(self) -> None:
+        while len(self._held) > MAX_BODIES:
+            self.drop(next(iter(self._held)))
+
+    def _load(self, started: RunStarted) -> LoadedWorkflow:
+        self._check_home(started)
+        try:
+            return self._workspace.loader.load(started.request.workflow)
+        except HermesError as error:
+            kind = "import" if isinstance(error, CannotLoad) else error.code
+            raise CannotAdvance(kind, error.message, error.hint or "") from error
+
+    def _check_home(self, started: RunStarted) -> None:
+        execution = started.execution
+        if execution.workspace and execution.workspace != self._workspace.ledger.home:
+            raise CannotAdvance(
+                "foreign", "the run belongs to another workspace", "fork it to continue here", code=execution.workspace
+            )
+        here = ".".join(platform.python_version_tuple()[:2])
+        if execution.python and execution.python != here:
+            raise CannotAdvance(
+                "python",
+                f"the run was started under Python {execution.python}; this runner is Python {here}",
+                f"start a runner under Python {execution.python}, or fork the run",
+                code=f"python-{here}",
+            )
+
+    def _gave_up(self, run_id: str, kind: str, error: HermesError) -> CannotAdvance:
+        held = self._held.get(run_id)
+        code = held.loaded.code if held else ""
+        self.drop(run_id)
+        key = str((error.details or {}).get("key") or "")
+        reason = "\n".join(explain(error)) if isinstance(error, Divergence) else error.message
+        return CannotAdvance(kind, reason, error.hint or "", key=key, code=code)
+
+
+def _deliver(held: Held) -> None:
+    while held.pending:
+        decision = held.live.take(held.pending.popleft())
+        if decision is not None:
+            held.decided(decision)
+    for key in [key for key in held.unoffered if key not in held.live.outstanding]:
+        del held.unoffered[key]
+

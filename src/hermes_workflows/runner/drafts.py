@@ -1,0 +1,274 @@
+"""From what a decision wants, and from how work ended, to receipts."""
+
+from __future__ import annotations
+
+import secrets
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from ..authoring.ask import AskOptions
+from ..core import layout
+from ..core.calls import Call, TimerCall
+from ..core.divergence import AnyCall
+from ..core.live import End
+from ..core.receipts import (
+    Author,
+    CallReceipt,
+    Draft,
+    Execution,
+    Failure,
+    Provenance,
+    Receipt,
+    ReviewReceipt,
+    ReviewRequest,
+    RunEnded,
+    TimerReceipt,
+    TimerRequest,
+    Usage,
+    draft,
+)
+from ..core.timestamps import in_milliseconds
+from ..errors import UnstorableValue
+from .executors import Executed, Job
+
+if TYPE_CHECKING:
+    from .agents import AgentAttempt
+
+WORKFLOW = Author("workflow")
+
+
+class Stamp:
+    """What every receipt of one runner and one version of the code has in common."""
+
+    def __init__(self, runner: str, code: str) -> None:
+        self.runner = runner
+        self.code = code
+
+    def execution(self, call: AnyCall | None = None, **fields: Any) -> Execution:
+        after = call.requested_after if call is not None else None
+        return Execution(runner=self.runner, code=self.code, requested_after=after, **fields)
+
+
+def review_requested(call: Call[Any], now: datetime, stamp: Stamp) -> Draft:
+    options: AskOptions = call.spec.options
+    now = in_milliseconds(now)
+    expires = now + timedelta(seconds=options.expires) if options.expires is not None else None
+    receipt = ReviewReceipt(
+        path=layout.request(call.key),
+        key=call.key,
+        status="requested",
+        fingerprint=call.fingerprint,
+        request=ReviewRequest.model_validate(dict(call.request)),
+        execution=stamp.execution(call, started_at=now, expires_at=expires),
+    )
+    return draft(receipt, WORKFLOW)
+
+
+def timer_started(call: TimerCall, now: datetime, stamp: Stamp) -> Draft:
+    seconds = call.request["seconds"]
+    assert isinstance(seconds, float)
+    due = in_milliseconds(now) + timedelta(seconds=seconds)
+    receipt = TimerReceipt(
+        path=layout.timer_start(call.key),
+        key=call.key,
+        status="started",
+        fingerprint=call.fingerprint,
+        request=TimerRequest(seconds=seconds),
+        execution=stamp.execution(call, started_at=in_milliseconds(now), due_at=due),
+    )
+    return draft(receipt, WORKFLOW)
+
+
+def timer_fired(call: TimerCall, started: Receipt, now: datetime, stamp: Stamp) -> Draft:
+    due = started.execution.due_at
+    assert due is not None
+    receipt = TimerReceipt(
+        path=layout.timer_fired(call.key),
+        key=call.key,
+        status="completed",
+        fingerprint=call.fingerprint,
+        request=started.request,
+        # Never before it was due, whatever this host's clock says.
+        execution=stamp.execution(call, due_at=due, finished_at=max(in_milliseconds(now), due)),
+    )
+    return draft(receipt, WORKFLOW)
+
+
+def child_started(call: Call[Any], child_id: str, now: datetime, stamp: Stamp) -> Draft:
+    return _noted(call, child_id, now, stamp)
+
+
+def intent(call: Call[Any], now: datetime, stamp: Stamp) -> Draft:
+    """The promise that an at-most-once body is about to run."""
+    return _noted(call, None, now, stamp)
+
+
+def _noted(call: Call[Any], output: Any, now: datetime, stamp: Stamp) -> Draft:
+    receipt = CallReceipt(
+        path=layout.start(call.key),
+        kind=call.kind,  # type: ignore[arg-type]
+        key=call.key,
+        status="started",
+        fingerprint=call.fingerprint,
+        request=dict(call.request),
+        output=output,
+        execution=stamp.execution(call, started_at=in_milliseconds(now)),
+    )
+    return draft(receipt, WORKFLOW)
+
+
+def finished(job: Job, executed: Executed, started: datetime, ended: datetime, stamp: Stamp) -> Draft:
+    """The result of an execution. A value that cannot be stored fails the call, once, and says where it is."""
+    receipt = _call_receipt(job, executed, started, ended, stamp, layout.step(job.call.key))
+    try:
+        return draft(receipt, _author(job))
+    except UnstorableValue as error:
+        failure = Failure(type="UnstorableValue", message=f"the result cannot be stored: {error.message}")
+        failed = Executed("failed", error=failure, usage=executed.usage)
+        return draft(_call_receipt(job, failed, started, ended, stamp, receipt.path), _author(job))
+
+
+def attempt_failed(job: Job, executed: Executed, started: datetime, ended: datetime, stamp: Stamp) -> Draft:
+    """A failed attempt that will be tried again."""
+    receipt = _call_receipt(job, executed, started, ended, stamp, layout.attempt(job.call.key, job.attempt))
+    return draft(receipt, _author(job))
+
+
+def agent_attempt(job: Job, attempt: AgentAttempt, number: int, stamp: Stamp) -> Draft:
+    """An agent's answer that was refused, before it is asked again."""
+    call = job.call
+    receipt = CallReceipt(
+        path=layout.attempt(call.key, number),
+        kind="agent",
+        key=call.key,
+        status="failed",
+        fingerprint=call.fingerprint,
+        request=dict(call.request),
+        error=attempt.failure,
+        execution=stamp.execution(
+            call,
+            attempt=number,
+            operation_id=job.operation_id,
+            started_at=in_milliseconds(attempt.started_at),
+            finished_at=in_milliseconds(attempt.finished_at),
+            duration_seconds=round(attempt.duration_seconds, 3),
+            usage=attempt.usage,
+            transcript=dict(attempt.transcript),
+        ),
+    )
+    return draft(receipt, _author(job))
+
+
+def _call_receipt(
+    job: Job, executed: Executed, started: datetime, ended: datetime, stamp: Stamp, path: str
+) -> CallReceipt:
+    call = job.call
+    return CallReceipt(
+        path=path,
+        kind=call.kind,  # type: ignore[arg-type]
+        key=call.key,
+        status=executed.status,  # type: ignore[arg-type]
+        fingerprint=call.fingerprint,
+        request=dict(call.request),
+        output=executed.output,
+        error=executed.error,
+        execution=stamp.execution(
+            call,
+            attempt=job.attempt,
+            operation_id=job.operation_id,
+            started_at=in_milliseconds(started),
+            finished_at=in_milliseconds(ended),
+            duration_seconds=round(max((ended - started).total_seconds(), 0.0), 3),
+            usage=executed.usage,
+            redactions=dict(executed.redactions) or None,
+            transcript=dict(executed.transcript) if executed.transcript else None,
+            mock=executed.mock or None,
+        ),
+    )
+
+
+def _author(job: Job) -> Author:
+    call = job.call
+    return Author(f"agent {call.spec.name}") if call.kind == "agent" else Author(call.kind)
+
+
+def child_ended(start: Receipt, child_end: RunEnded, tip: str, usage: Usage | None, now: datetime, stamp: Stamp) -> Draft:
+    """The parent's receipt of a child run; it pins the child's tip."""
+    error = child_end.error
+    if child_end.status == "cancelled" and error is None:
+        error = Failure(type="ChildCancelled", message=f"the child run {start.output} was cancelled")
+    receipt = CallReceipt(
+        path=layout.step(start.key),
+        kind="child",
+        key=start.key,
+        status="completed" if child_end.status == "completed" else "failed",
+        fingerprint=start.fingerprint or "",
+        request=start.request,
+        output=child_end.output,
+        error=error,
+        execution=Execution(
+            runner=stamp.runner,
+            code=stamp.code,
+            requested_after=start.execution.requested_after,
+            started_at=start.execution.started_at,
+            finished_at=in_milliseconds(now),
+            tip=tip,
+            usage=usage,
+        ),
+    )
+    return draft(receipt, WORKFLOW)
+
+
+def review_ended(request: Receipt, status: str, now: datetime, stamp: Stamp) -> Draft:
+    """Nobody's answer: the request expired (with its default, if it has one) or the body dropped it."""
+    by_default = status == "expired" and request.request.on_expiry != "raise"
+    receipt = ReviewReceipt(
+        path=layout.response(request.key),
+        key=request.key,
+        status=status,  # type: ignore[arg-type]
+        fingerprint=request.fingerprint or "",
+        output=request.request.on_expiry if by_default else None,
+        error=None if by_default else Failure(type=status.capitalize(), message=_ENDED[status]),
+        execution=stamp.execution(
+            None,
+            finished_at=in_milliseconds(now),
+            provenance=Provenance(kind="policy", by="expiry rule", channel="runner") if by_default else None,
+        ),
+    )
+    return draft(receipt, WORKFLOW)
+
+
+_ENDED = {"expired": "nobody answered in time", "withdrawn": "the workflow no longer needs an answer"}
+
+
+def run_ended(end: End, started_at: datetime | None, now: datetime, stamp: Stamp) -> Draft:
+    """The last receipt of a run. A result that cannot be stored fails the run, and says where it is."""
+    try:
+        return _run_ended(end, started_at, now, stamp)
+    except UnstorableValue as error:
+        failure = Failure(type="UnstorableValue", message=f"the result cannot be stored: {error.message}")
+        return _run_ended(End("failed", error=failure), started_at, now, stamp)
+
+
+def _run_ended(end: End, started_at: datetime | None, now: datetime, stamp: Stamp) -> Draft:
+    now = in_milliseconds(now)
+    duration = (now - started_at).total_seconds() if started_at else None
+    receipt = RunEnded(
+        path=layout.RESULT,
+        key="",
+        status=end.status,  # type: ignore[arg-type]
+        output=end.output,
+        error=end.error,
+        execution=stamp.execution(
+            None,
+            finished_at=now,
+            duration_seconds=round(max(duration, 0.0), 3) if duration is not None else None,
+            transcript={"traceback": end.traceback} if end.traceback else None,
+        ),
+    )
+    return draft(receipt, WORKFLOW)
+
+
+def new_seed() -> str:
+    """What a run's random numbers and the hashes of its tasks are made from."""
+    return secrets.token_hex(16)

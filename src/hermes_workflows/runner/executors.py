@@ -1,0 +1,278 @@
+"""Executors: one a kind of call. Each gets a job and says how the work ended; none of them writes anything.
+
+Adding a kind of call means adding one function to `EXECUTORS`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from ..authoring.agent import AgentOptions
+from ..authoring.bash import BashOptions, Secret
+from ..authoring.step import Step
+from ..core.calls import Call
+from ..core.clock import Clock
+from ..core.encoding import Plain
+from ..core.receipts import Failure, Usage
+from ..core.redaction import Redactor
+from ..errors import HermesError
+from .agents import AgentAttempt, AgentCommand, AgentRequest, run_agent
+from .environment import clean_environment
+from .processes import Command, Outcome, Stream, run_command
+from .stopping import StopSignal
+
+# How often an async step looks whether it was told to stop, in seconds.
+_STOP_POLL = 0.05
+_DEFAULT_AGENT_ATTEMPTS = 3
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What executors know of the world: handed down from the command line, never asked for here."""
+
+    root: Path
+    environment: Mapping[str, str]
+    redactor: Redactor
+    clock: Clock
+    agent: AgentCommand | None = None
+
+
+@dataclass(frozen=True)
+class Job:
+    """One execution of one call. `stop` is set when nobody wants the result any more, or the runner ends."""
+
+    run_id: str
+    call: Call[Any]
+    attempt: int
+    surroundings: Surroundings
+    stop: StopSignal = field(default_factory=StopSignal)
+
+    @property
+    def operation_id(self) -> str:
+        """The same for every execution of this call, so that a service can recognise a repeat."""
+        return f"{self.run_id}/{self.call.key}"
+
+
+@dataclass(frozen=True)
+class Executed:
+    """How a call ended. `status` is completed, failed or cancelled; `retryable` says whether trying again may help."""
+
+    status: str
+    output: Plain = None
+    error: Failure | None = None
+    usage: Usage | None = None
+    redactions: Mapping[str, int] = field(default_factory=dict)
+    transcript: Mapping[str, Any] | None = None
+    mock: bool = False
+    retryable: bool = True
+
+
+class NoAgent(HermesError):
+    """This runner has no command for agents; another one may."""
+
+    code = "no_agent"
+
+
+Report = Callable[[AgentAttempt], None]
+
+
+def execute(job: Job, report: Report) -> tuple[Executed, datetime, datetime]:
+    """Run a job to its end; never raises. Returns when it started and finished, too.
+
+    `report` is called for an attempt that failed and is followed by another.
+    """
+    clock = job.surroundings.clock
+    started = clock.now()
+    try:
+        executed = EXECUTORS[job.call.kind](job, report)
+    except Exception as error:
+        executed = Executed("failed", error=_failure(job, error))
+    if job.stop.is_set() and executed.status == "failed":
+        executed = Executed("cancelled", executed.output, _cancelled(job), executed.usage, executed.redactions)
+    return executed, started, clock.now()
+
+
+def _failure(job: Job, error: BaseException) -> Failure:
+    message = error.message if isinstance(error, HermesError) else str(error)
+    return Failure(type=type(error).__name__, message=job.surroundings.redactor.text(message or type(error).__name__))
+
+
+def _cancelled(job: Job) -> Failure:
+    return Failure(type="Cancelled", message=f"stopped while it ran: {job.stop.reason or 'withdrawn'}")
+
+
+# -- @step -------------------------------------------------------------------------------------------------------
+
+
+def _execute_step(job: Job, report: Report) -> Executed:
+    definition: Step[..., Any] = job.call.spec.options
+    arguments = job.call.spec.request["arguments"]
+    assert isinstance(arguments, dict)
+    work = definition.bind(arguments)
+    value = _run_async(job, work, definition) if definition.is_async else _run_sync(work, definition)
+    counts: Counter[str] = Counter()
+    output = job.surroundings.redactor.plain(definition.output_codec.to_plain(value), counts)
+    if counts:
+        # Redaction may have broken the type; then the call fails here and says so, not at every replay.
+        definition.output_codec.from_plain(output)
+    return Executed("completed", output, redactions=counts)
+
+
+def _run_sync(work: Callable[[], Any], definition: Step[..., Any]) -> Any:
+    if definition.timeout is None:
+        return work()
+    result: list[Any] = []
+    failure: list[BaseException] = []
+
+    def target() -> None:
+        try:
+            result.append(work())
+        except BaseException as error:
+            failure.append(error)
+
+    # Python cannot stop a thread: at its deadline the step is left behind, and its result, if any, is dropped.
+    thread = threading.Thread(target=target, name=f"step {definition.ref}", daemon=True)
+    thread.start()
+    thread.join(definition.timeout)
+    if thread.is_alive():
+        raise TimeoutError(f"{definition.ref} ran over its {definition.timeout:g} s and was left behind")
+    if failure:
+        raise failure[0]
+    return result[0]
+
+
+def _run_async(job: Job, work: Callable[[], Any], definition: Step[..., Any]) -> Any:
+    async def watched() -> Any:
+        task = asyncio.ensure_future(work())
+        deadline = None if definition.timeout is None else asyncio.get_running_loop().time() + definition.timeout
+        while not task.done():
+            await asyncio.wait([task], timeout=_STOP_POLL)
+            late = deadline is not None and asyncio.get_running_loop().time() >= deadline
+            if not task.done() and (job.stop.is_set() or late):
+                task.cancel()
+                await asyncio.wait([task])
+                if late:
+                    raise TimeoutError(f"{definition.ref} ran over its {definition.timeout:g} s")
+        if task.cancelled():
+            raise RuntimeError("the step was cancelled")
+        return task.result()
+
+    return asyncio.run(watched())
+
+
+# -- bash --------------------------------------------------------------------------------------------------------
+
+
+def _execute_bash(job: Job, report: Report) -> Executed:
+    options: BashOptions = job.call.spec.options
+    around = job.surroundings
+    secrets = _secrets(options.env, around.environment)
+    redactor = around.redactor.extended(
+        {**secrets, **{f"redact-{number}": value for number, value in enumerate(options.redact, 1)}}
+    )
+    given = {name: secrets[value.name] if isinstance(value, Secret) else value for name, value in options.env.items()}
+    command = Command(
+        argv=options.argv,
+        cwd=around.root / options.cwd,
+        env=clean_environment(around.environment, given),
+        timeout=options.timeout,
+    )
+    outcome = run_command(command, stop=job.stop, redactor=redactor, now=around.clock.now)
+    redactions = outcome.stdout.redactions + outcome.stderr.redactions
+    output = _bash_output(outcome)
+    if outcome.ended == "exited":
+        return Executed("completed", output, redactions=redactions)
+    status = "cancelled" if outcome.ended == "stopped" else "failed"
+    return Executed(status, output, _bash_failure(job, outcome, options), redactions=redactions)
+
+
+def _secrets(env: Mapping[str, str | Secret], environment: Mapping[str, str]) -> dict[str, str]:
+    names = [value.name for value in env.values() if isinstance(value, Secret)]
+    missing = [name for name in names if name not in environment]
+    if missing:
+        raise HermesError(f"the runner's environment has no {', '.join(missing)}", hint="export it and start it again")
+    return {name: environment[name] for name in names}
+
+
+def _bash_output(outcome: Outcome) -> Plain:
+    exit_code = outcome.exit_code
+    if exit_code is None and outcome.signal is not None:
+        exit_code = 128 + outcome.signal  # what a shell's $? says of a command that a signal ended
+    output: dict[str, Plain] = {"exit_code": exit_code}
+    for name, stream in (("stdout", outcome.stdout), ("stderr", outcome.stderr)):
+        output.update(_stream_output(name, stream))
+    return output
+
+
+def _stream_output(name: str, stream: Stream) -> dict[str, Plain]:
+    whole = stream.whole
+    try:
+        output: dict[str, Plain] = {name: whole.decode()}
+    except UnicodeDecodeError:
+        output = {name: whole.decode(errors="replace"), f"{name}_bytes": whole}
+    if stream.total_bytes > len(stream.head) + len(stream.tail):
+        output["truncated"] = True
+        output[f"{name}_total_bytes"] = stream.total_bytes
+        output[f"{name}_sha256"] = stream.sha256
+    return output
+
+
+def _bash_failure(job: Job, outcome: Outcome, options: BashOptions) -> Failure:
+    if outcome.ended == "stopped":
+        return _cancelled(job)
+    if outcome.ended == "timed_out":
+        return Failure(type="Timeout", message=f"ran over its {options.timeout:g} s and was killed, with its children")
+    reason = job.surroundings.redactor.text(outcome.reason or "unknown reason")
+    return Failure(type="NotStarted", message=f"could not be started: {reason}")
+
+
+# -- agent -------------------------------------------------------------------------------------------------------
+
+
+def _execute_agent(job: Job, report: Report) -> Executed:
+    options: AgentOptions = job.call.spec.options
+    around = job.surroundings
+    if options.mocked:
+        output = around.redactor.plain(options.codec.to_plain(options.mock_output))
+        return Executed("completed", output, mock=True)
+    if around.agent is None:
+        raise NoAgent("this runner has no agent command")
+    request = job.call.request
+    outcome = run_agent(
+        AgentRequest(
+            run=job.run_id,
+            key=job.call.key,
+            operation_id=job.operation_id,
+            attempt=job.attempt,
+            name=str(request["name"]),
+            prompt=str(request["prompt"]),
+            input=request["input"],
+            model=None if request["model"] is None else str(request["model"]),
+            returns=options.codec.json_schema,
+        ),
+        around.agent if options.timeout is None else AgentCommand(around.agent.argv, options.timeout),
+        options.codec,
+        stop=job.stop,
+        redactor=around.redactor,
+        env=clean_environment(around.environment),
+        cwd=around.root,
+        attempts=options.retry.attempts if options.retry else _DEFAULT_AGENT_ATTEMPTS,
+        now=around.clock.now,
+        on_attempt=report,
+    )
+    # run_agent has used up its attempts itself: each had to carry the errors of the one before.
+    return Executed(outcome.status, outcome.output, outcome.error, outcome.usage, retryable=False)
+
+
+EXECUTORS: Mapping[str, Callable[[Job, Report], Executed]] = {
+    "step": _execute_step,
+    "bash": _execute_bash,
+    "agent": _execute_agent,
+}

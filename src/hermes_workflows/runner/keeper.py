@@ -1,0 +1,125 @@
+"""Signs of life, from a thread of its own: leases are renewed and heartbeats written while everything else works."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ..core.clock import Clock
+from ..core.timestamps import render_time
+from ..errors import HermesError
+from ..store.liveness import process_started, this_host
+from ..store.queue_port import Lease, RunnerRow
+from .records import log
+from .slices import DeadManSwitch
+
+# The dead-man switch is armed again this often, in seconds; leases at a third of their length.
+TICK_SECONDS = 1.0
+_HEARTBEAT_SECONDS = 5.0
+
+Renew = Callable[[], Mapping[str, str]]
+
+
+@dataclass
+class Kept:
+    """One database's leases, as the keeper sees them: `leases` and `doing` ask the dispatcher."""
+
+    database: str
+    renew: Callable[[Sequence[Lease], float], Mapping[str, str]]
+    heartbeat: Callable[[RunnerRow], None]
+    goodbye: Callable[[str], None]
+    leases: Callable[[], Sequence[Lease]]
+    answers: Callable[[Mapping[str, str]], None]
+    withdrawn: threading.Event = field(default_factory=threading.Event)
+
+
+class Keeper:
+    """Renews and reports until it is closed."""
+
+    def __init__(
+        self,
+        runner_id: str,
+        clock: Clock,
+        lease_seconds: float,
+        concurrency: int,
+        kept: Sequence[Kept],
+        note: Callable[[], str | None],
+    ) -> None:
+        self._clock = clock
+        self._lease_seconds = lease_seconds
+        self._kept = kept
+        self._note = note
+        self._ended = threading.Event()
+        self._dead_man = DeadManSwitch()
+        self._row = RunnerRow(
+            runner_id=runner_id,
+            host=this_host(),
+            pid=os.getpid(),
+            pid_started=process_started(os.getpid()) or "",
+            boot_id=clock.boot_id,
+            elapsed=clock.elapsed(),
+            started_at=render_time(clock.now()),
+            heartbeat_at=render_time(clock.now()),
+            lease_seconds=lease_seconds,
+            concurrency=concurrency,
+        )
+        self._thread = threading.Thread(target=self._keep, name="hermes-keeper", daemon=True)
+
+    def start(self) -> None:
+        self._beat()
+        self._dead_man.arm()
+        self._thread.start()
+
+    def close(self) -> None:
+        self._ended.set()
+        self._thread.join()
+        self._dead_man.disarm()
+        for kept in self._kept:
+            self._guarded(lambda kept=kept: kept.goodbye(self._row.runner_id))  # type: ignore[misc]
+
+    def _keep(self) -> None:
+        renewed = beaten = self._clock.elapsed()
+        while not self._ended.wait(min(TICK_SECONDS, self._lease_seconds / 3)):
+            self._dead_man.arm()
+            now = self._clock.elapsed()
+            if now - renewed >= self._lease_seconds / 3 or any(kept.withdrawn.is_set() for kept in self._kept):
+                renewed = now
+                self._renew()
+            if now - beaten >= min(_HEARTBEAT_SECONDS, self._lease_seconds / 3):
+                beaten = now
+                self._beat()
+
+    def _renew(self) -> None:
+        for kept in self._kept:
+            kept.withdrawn.clear()
+            leases = kept.leases()
+            if leases:
+                self._guarded(lambda kept=kept, leases=leases: kept.answers(kept.renew(leases, self._lease_seconds)))  # type: ignore[misc]
+
+    def _beat(self) -> None:
+        note = self._note()
+        for kept in self._kept:
+            executing = [f"{lease.work.run_id} {lease.work.key}" for lease in kept.leases()]
+            row = _replaced(self._row, self._clock, (*executing, *((note,) if note else ())), kept.database)
+            self._guarded(lambda kept=kept, row=row: kept.heartbeat(row))  # type: ignore[misc]
+
+    def _guarded(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except HermesError as error:
+            # The next tick tries again; a keeper that dies would let every lease of this process expire.
+            log.warning("no sign of life could be written: %s", error.message)
+
+
+def _replaced(row: RunnerRow, clock: Clock, executing: tuple[str, ...], database: str) -> RunnerRow:
+    return RunnerRow(
+        **{
+            **vars(row),
+            "elapsed": clock.elapsed(),
+            "heartbeat_at": render_time(clock.now()),
+            "executing": executing,
+            "database": database,
+        }
+    )

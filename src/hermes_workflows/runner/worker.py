@@ -1,0 +1,251 @@
+"""The runner: one foreground process that moves the runs of its databases until told otherwise."""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from ..errors import HermesError, StoreFailure, TemporarilyLocked
+from ..store.queue_port import Lease
+from .agents import AgentCommand
+from .dispatch import Attempted, Dispatcher, Finished
+from .executors import Job, Surroundings, execute
+from .keeper import Keeper, Kept
+from .pool import Pool
+from .records import Records, log
+from .revival import Reviver
+from .slices import Decider
+
+if TYPE_CHECKING:
+    from ..workspace import Workspace
+
+# How long the loop sleeps at most when there is nothing to do, in seconds: the delay until it sees what other
+# processes wrote. Looking costs a pragma and a `stat`.
+POLL_SECONDS = 0.02
+# Rows whose time has come, and leases that have expired, change nothing that a look could see.
+SWEEP_SECONDS = 1.0
+# After the first signal executing calls get this long, in seconds, before they are stopped and given back.
+DRAIN_SECONDS = 10.0
+
+
+@dataclass(frozen=True)
+class RunnerOptions:
+    """`max_commands` counts claimed rows; `idle_exit_after` in seconds, None to run for ever; `once`: one row."""
+
+    worker_id: str
+    lease_seconds: float = 30.0
+    max_commands: int | None = None
+    idle_exit_after: float | None = None
+    concurrency: int = 4
+    agent: AgentCommand | None = None
+    once: bool = False
+
+
+@dataclass(frozen=True)
+class RunnerReport:
+    """Why the runner ended and how many rows it claimed."""
+
+    worker_id: str
+    commands: int
+    reason: Literal["idle", "max-commands", "once", "stopped", "nothing-queued"]
+
+
+class Runner:
+    """Works until it is idle for long enough, has claimed enough, or `request_stop` is called (from any thread)."""
+
+    def __init__(self, workspaces: Sequence[Workspace], options: RunnerOptions) -> None:
+        self._workspaces = workspaces
+        self._options = options
+        self._inbox: queue.SimpleQueue[tuple[Dispatcher, Finished | Attempted] | None] = queue.SimpleQueue()
+        self._decider = Decider()
+        self._pool = Pool(max(options.concurrency, 1))
+        self._dispatchers = [self._dispatcher(each) for each in workspaces]
+        self._revivers = [Reviver(each.records, options.agent is not None) for each in self._dispatchers]
+        self._clock = workspaces[0].clock
+        self._claimed = 0
+        self._stops = 0
+        self._stop_by: float | None = None
+
+    def request_stop(self) -> None:
+        """First: take nothing new, let what executes finish for a while. Again: stop everything now."""
+        self._stops += 1
+        self._inbox.put(None)
+
+    def run(self) -> RunnerReport:
+        keeper = self._keeper()
+        keeper.start()
+        try:
+            reason = self._loop()
+        finally:
+            self._give_back()
+            keeper.close()
+            self._pool.close()
+            for dispatcher in self._dispatchers:
+                dispatcher.records.bodies.close()
+            self._decider.close()
+        return RunnerReport(self._options.worker_id, self._claimed, reason)
+
+    # -- the loop --------------------------------------------------------------------------------------------
+
+    def _loop(self) -> Literal["idle", "max-commands", "once", "stopped", "nothing-queued"]:
+        idle_since = swept = self._clock.elapsed()
+        look = True
+        while True:
+            progress = self._take_inbox(wait=0.0 if look else POLL_SECONDS)
+            now = self._clock.elapsed()
+            if (reason := self._over()) is not None:
+                return reason
+            sweep = now - swept >= SWEEP_SECONDS
+            if sweep:
+                swept = now
+            if look or progress or sweep or self._changed():
+                progress = self._turn(revive=look or sweep) or progress
+            look = progress
+            if progress or self._busy():
+                idle_since = now
+            elif (reason := self._idle(now - idle_since)) is not None:
+                return reason
+
+    def _idle(self, seconds: float) -> Literal["idle", "nothing-queued"] | None:
+        if self._options.once:
+            return "nothing-queued"
+        limit = self._options.idle_exit_after
+        if limit is not None and seconds >= limit:
+            self._seal()
+            return "idle"
+        return None
+
+    def _over(self) -> Literal["max-commands", "once", "stopped"] | None:
+        if self._stops:
+            return "stopped" if self._stopped() else None
+        if self._budget() == 0 and not self._busy():
+            return "once" if self._options.once else "max-commands"
+        return None
+
+    def _stopped(self) -> bool:
+        now = self._clock.elapsed()
+        if self._stop_by is None:
+            self._stop_by = now + DRAIN_SECONDS
+        if self._stops > 1 or now >= self._stop_by:
+            for dispatcher in self._dispatchers:
+                dispatcher.stop_all()
+        return not self._busy()
+
+    def _busy(self) -> bool:
+        return any(dispatcher.busy for dispatcher in self._dispatchers)
+
+    def _budget(self) -> int | None:
+        """Rows that may still be claimed; None without a limit."""
+        if self._stops:
+            return 0
+        limit = 1 if self._options.once else self._options.max_commands
+        return None if limit is None else max(limit - self._claimed, 0)
+
+    def _take_inbox(self, wait: float) -> bool:
+        """Record whatever executors have handed over; all that is ready now shares one commit barrier."""
+        events: dict[Dispatcher, list[Finished | Attempted]] = {}
+        try:
+            item = self._inbox.get(timeout=wait) if wait else self._inbox.get_nowait()
+            while True:
+                if item is not None:
+                    events.setdefault(item[0], []).append(item[1])
+                item = self._inbox.get_nowait()
+        except queue.Empty:
+            pass
+        for dispatcher in self._dispatchers:
+            dispatcher.record(events.get(dispatcher, ()))
+        return bool(events)
+
+    def _turn(self, revive: bool) -> bool:
+        claimed = 0
+        for dispatcher, reviver in zip(self._dispatchers, self._revivers, strict=True):
+            try:
+                if revive and not self._stops:
+                    reviver.look()
+                budget = self._budget()
+                share = max(self._options.concurrency - self._executing(dispatcher), 0)
+                done = dispatcher.turn(share, budget)
+            except (StoreFailure, TemporarilyLocked) as error:
+                log.error("%s: %s", dispatcher.workspace_name, error.message)
+                continue
+            self._claimed += done
+            claimed += done
+        return claimed > 0
+
+    def _executing(self, but: Dispatcher) -> int:
+        """Calls that the other databases' dispatchers have in hand: all share the executors."""
+        return sum(len(each.active) for each in self._dispatchers if each is not but)
+
+    def _changed(self) -> bool:
+        changed = False
+        for workspace, kept in zip(self._workspaces, self._kept, strict=True):
+            if workspace.queue.changed():
+                changed = True
+                kept.withdrawn.set()
+        return changed
+
+    def _seal(self) -> None:
+        for workspace in self._workspaces:
+            try:
+                workspace.ledger.seal(keep=workspace.registry.keep_runs)
+            except HermesError as error:
+                log.warning("finished runs could not be sealed: %s", error.message)
+
+    def _give_back(self) -> None:
+        """Whatever ended the loop: leases go back, so that nobody has to wait for them to expire."""
+        for dispatcher in self._dispatchers:
+            dispatcher.stop_all()
+            for active in list(dispatcher.active.values()):
+                dispatcher.records.pending.release.append(active.lease)
+            try:
+                dispatcher.records.apply(None)
+            except HermesError as error:
+                log.warning("leases could not be given back: %s", error.message)
+
+    # -- parts -----------------------------------------------------------------------------------------------
+
+    def _dispatcher(self, workspace: Workspace) -> Dispatcher:
+        around = Surroundings(
+            root=workspace.root,
+            environment=workspace.environment,
+            redactor=workspace.redactor,
+            clock=workspace.clock,
+            agent=self._options.agent,
+        )
+        records = Records(workspace, self._options.worker_id, self._decider)
+
+        def start(lease: Lease, job: Job) -> None:
+            self._pool.submit(lambda: self._execute(dispatcher, lease, job))
+
+        dispatcher = Dispatcher(records, around, start)
+        return dispatcher
+
+    def _execute(self, dispatcher: Dispatcher, lease: Lease, job: Job) -> None:
+        executed, started, ended = execute(
+            job, lambda attempt: self._inbox.put((dispatcher, Attempted(job, attempt)))
+        )
+        self._inbox.put((dispatcher, Finished(job, lease, executed, started, ended)))
+
+    def _keeper(self) -> Keeper:
+        self._kept = [
+            Kept(
+                database=str(workspace.paths.sqlite),
+                renew=workspace.queue.renew,
+                heartbeat=workspace.queue.heartbeat,
+                goodbye=workspace.queue.goodbye,
+                leases=lambda dispatcher=dispatcher: [each.lease for each in list(dispatcher.active.values())],  # type: ignore[misc]
+                answers=dispatcher.stop_withdrawn,
+            )
+            for workspace, dispatcher in zip(self._workspaces, self._dispatchers, strict=True)
+        ]
+        options = self._options
+        return Keeper(
+            options.worker_id,
+            self._clock,
+            options.lease_seconds,
+            options.concurrency,
+            self._kept,
+            lambda: self._decider.busy,
+        )
