@@ -274,4 +274,4 @@ def _check_leaf(value: Any) -> None:
     elif isinstance(value, _Poison):
         raise Refused(value.reason)
     elif value is not None:
-        raise Refused(f"a {type(value).__name__} is no JSON")
+        raise Refused(f"a value of type {type(value).__name__} is no JSON")

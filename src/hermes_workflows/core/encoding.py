@@ -146,7 +146,8 @@ class _Encoder:
             return self.mapping(value, depth + 1)
         if isinstance(value, list):
             return self.sequence(value, depth + 1)
-        raise Refused(f"a {type(value).__name__} cannot be stored", "use text, numbers, lists, dicts or a typed value")
+        said = f"a value of type {type(value).__name__} cannot be stored"
+        raise Refused(said, "use text, numbers, lists, dicts or a typed value")
 
 
 def _stored_key(key: object) -> str:

@@ -17,7 +17,7 @@ import ipaddress
 import pathlib
 import re
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
 import pydantic
@@ -28,6 +28,8 @@ from .encoding import MAX_VALUE_DEPTH, Plain
 
 ODD_KEY: Final = "a key that is not text: "
 """How a trace marks such keys; only a declared type brings them back."""
+RECORD: Final = "()"
+"""How the names of dataclasses and models end in a trace."""
 
 
 class UnknownType(Refused):
@@ -36,7 +38,7 @@ class UnknownType(Refused):
 
 Rule: TypeAlias = "Callable[[Flattener, Any], Plain]"
 
-_AS_THEY_ARE = frozenset({str, int, bool, bytes, type(None)})
+_AS_THEY_ARE = frozenset({str, int, bool, type(None)})
 
 
 class Flattener:
@@ -128,6 +130,11 @@ def _enum(walk: Flattener, value: Any) -> Plain:
     return walk.value(value.value)
 
 
+def _bytes(walk: Flattener, value: Any) -> Plain:
+    walk.trace.append("bytes")
+    return bytes(value)
+
+
 def _text(kind: str, write: Callable[[Any], str] = str) -> Rule:
     def rule(walk: Flattener, value: Any) -> Plain:
         walk.trace.append(kind)
@@ -158,8 +165,8 @@ _BY_TYPE: dict[type, Rule] = {
     str: lambda _, value: str.__str__(value),
     int: lambda _, value: int(value),
     float: lambda _, value: float(check_number(value)),
-    bytes: lambda _, value: bytes(value),
-    bytearray: lambda _, value: bytes(value),
+    bytes: _bytes,
+    bytearray: _bytes,
     list: _sequence,
     tuple: _sequence,
     collections.deque: _sequence,
@@ -199,11 +206,18 @@ def _rule_for(kind: type) -> Rule:
     for base in kind.__mro__:
         if base in _BY_TYPE:
             return _BY_TYPE[base]
+    if issubclass(kind, Iterator):
+        return _iterator
     return _mapping if issubclass(kind, Mapping) else _unknown
 
 
+def _iterator(_: Flattener, value: Any) -> Plain:
+    raise Refused(f"a {type(value).__name__} can be read only once", "make a list of it")
+
+
 def _unknown(_: Flattener, value: Any) -> Plain:
-    raise UnknownType(f"a {type(value).__name__} cannot be stored", "use text, numbers, lists, dicts or a typed value")
+    said = f"a value of type {type(value).__name__} cannot be stored"
+    raise UnknownType(said, "use text, numbers, lists, dicts or a typed value")
 
 
 def _record(kind: type) -> Rule:
@@ -213,20 +227,26 @@ def _record(kind: type) -> Rule:
         return _by_pydantic
     names = _field_names(kind)
     custom = _custom_fields(kind, decorators)
-    origin = getattr(kind, "__pydantic_generic_metadata__", {}).get("origin") or kind
+    kind_name = _record_name(kind)
 
     def rule(walk: Flattener, value: Any) -> Plain:
-        walk.trace.append(origin.__qualname__)
+        walk.trace.append(kind_name)
         present = [(out, _attribute(value, name, custom)) for name, out in names]
         present += (getattr(value, "__pydantic_extra__", None) or {}).items()
         flat = walk.items(present)
         return dict(zip([out for out, _ in present], flat, strict=True))
 
     def root(walk: Flattener, value: Any) -> Plain:
-        walk.trace.append(origin.__qualname__)
+        walk.trace.append(kind_name)
         return walk.value(_attribute(value, "root", custom))
 
     return root if issubclass(kind, pydantic.RootModel) else rule
+
+
+def _record_name(kind: type) -> str:
+    """In a trace; `Box(…)` where `Box[int]` is declared is no other kind."""
+    origin = getattr(kind, "__pydantic_generic_metadata__", {}).get("origin") or kind
+    return f"{origin.__qualname__}{RECORD}"
 
 
 def _attribute(value: Any, name: str, custom: frozenset[str]) -> Any:
@@ -264,5 +284,5 @@ def _custom_fields(kind: type, decorators: Any) -> frozenset[str]:
 
 
 def _by_pydantic(walk: Flattener, value: Any) -> Plain:
-    walk.trace.append(type(value).__qualname__)
+    walk.trace.append(_record_name(type(value)))
     return walk.value(value.__pydantic_serializer__.to_python(value, mode="json", by_alias=True))

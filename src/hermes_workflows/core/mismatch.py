@@ -28,10 +28,10 @@ class ValueMismatch(InvalidInput):
     def __init__(self, type_name: str, errors: Iterable[tuple[str, str]], *, hint: str | None = None) -> None:
         self.type_name = type_name
         self.errors = list(errors)
-        said = [f"{path or 'it'} {reason}" for path, reason in self.errors[:_MAX_IN_MESSAGE]]
+        said = [f"{path} {reason}".strip() for path, reason in self.errors[:_MAX_IN_MESSAGE]]
         if len(self.errors) > _MAX_IN_MESSAGE:
             said.append(f"and {len(self.errors) - _MAX_IN_MESSAGE} more")
-        super().__init__(f"not a {type_name}: {'; '.join(said)}", hint=hint)
+        super().__init__(f"does not fit {type_name}: {'; '.join(said)}", hint=hint)
 
 
 def reasons_of(error: pydantic.ValidationError, value: Plain) -> Iterator[tuple[str, str]]:
@@ -70,9 +70,7 @@ def _place(location: tuple[int | str, ...], value: Any, *, missing: bool) -> tup
     parts: list[int | str] = []
     labels: list[str] = []
     for index, step in enumerate(location):
-        if isinstance(value, dict) and step in value:
-            value = value[step]
-        elif isinstance(value, list) and isinstance(step, int) and step < len(value):
+        if _leads_on(value, step):
             value = value[step]
         elif not (missing and index == len(location) - 1):
             if isinstance(step, str) and "[" not in step:
@@ -80,3 +78,9 @@ def _place(location: tuple[int | str, ...], value: Any, *, missing: bool) -> tup
             continue
         parts.append(step)
     return parts, labels
+
+
+def _leads_on(value: Any, step: int | str) -> bool:
+    if isinstance(value, dict):
+        return step in value
+    return isinstance(value, list) and isinstance(step, int) and step < len(value)

@@ -60,6 +60,12 @@ class _Generator(GenerateJsonSchema):
             written.setdefault("propertyNames", {"pattern": "^-?[0-9]+$"})
         return written
 
+    def enum_schema(self, schema: Any) -> JsonSchemaValue:
+        written = super().enum_schema(schema)
+        if issubclass(schema["cls"], enum.Flag):
+            del written["enum"]  # members may be combined
+        return written
+
     def encode_default(self, dft: Any) -> Any:
         # Pydantic writes a set in the order of its hashes, another one in each process.
         try:

@@ -32,6 +32,7 @@ _CHILDREN = frozenset(
         *("var_kwargs_schema", "choices", "steps", "definitions", "fields"),
     }
 )
+_CHOICES = {"enum": "members", "literal": "expected"}
 
 
 class StrictValidators:
@@ -41,15 +42,15 @@ class StrictValidators:
         if not adapter.pydantic_complete:
             adapter.rebuild(raise_errors=True)
         self._core = cast(_Node, adapter.core_schema)
-        rewriting = _Rewriting(marked=False)
-        self.plain = _validator(rewriting.node(self._core, {}))
+        rewriting = _Rewriting(self._core, marked=False)
+        self.plain = _validator(rewriting.result)
         self.has_any = rewriting.has_any
         self._marked: SchemaValidator | None = None
 
     @property
     def marked(self) -> SchemaValidator:
         if self._marked is None:
-            self._marked = _validator(_Rewriting(marked=True).node(self._core, {}))
+            self._marked = _validator(_Rewriting(self._core, marked=True).result)
         return self._marked
 
 
@@ -69,16 +70,26 @@ def _validator(schema: _Node) -> SchemaValidator:
 
 
 class _Rewriting:
-    def __init__(self, *, marked: bool) -> None:
+    def __init__(self, core: _Node, *, marked: bool) -> None:
         self.has_any = False
         self._marked = marked
+        self._definitions = {node["ref"]: node for node in core.get("definitions", ()) if "ref" in node}
+        self.result = self.node(core, {})
 
     def node(self, node: _Node, config: _Node) -> _Node:
         """A changed copy. `config` is that of the record around the node."""
         config = node.get("config") or config
         copy = {key: self._children(value, config) if key in _CHILDREN else value for key, value in node.items()}
-        change = getattr(self, "_" + node["type"].replace("-", "_"), None)
-        return cast(_Node, change(copy, config)) if change else copy
+        if node["type"] == "dict" and "keys_schema" in node:
+            copy["keys_schema"] = self._key(node["keys_schema"], copy["keys_schema"])
+        change = _CHANGES.get(node["type"])
+        return change(self, copy, config) if change else copy
+
+    def _key(self, node: _Node, copy: _Node) -> _Node:
+        """Choices as keys are always text in JSON, whatever their values are."""
+        node = self._definitions.get(node.get("schema_ref"), node)
+        choices = _CHOICES.get(node["type"])
+        return _before(_by_text(node[choices]), {**node, "ref": None}) if choices else copy
 
     def _children(self, value: Any, config: _Node) -> Any:
         if isinstance(value, list):
@@ -100,30 +111,56 @@ class _Rewriting:
             node["extras_schema"] = self._any({"type": "any"}, config)
         return {**node, "extra_behavior": "allow"}
 
-    _model_fields = _closed
-    _dataclass_args = _closed
-    _typed_dict = _closed
-
     def _any(self, node: _Node, _: _Node) -> _Node:
         self.has_any = True
         return _after(_unmarked, node) if self._marked else node
 
     def _bytes(self, node: _Node, _: _Node) -> _Node:
-        return _before(_bytes_of, node) if self._marked else node
+        # A union takes its most exact choice, and a function's result counts as exact: `any` in front lowers that.
+        return {"type": "chain", "steps": [{"type": "any"}, _plain_function(_bytes_of), node]}
 
     def _enum(self, node: _Node, _: _Node) -> _Node:
-        values = [member.value for member in node["members"]]
-        if all(type(value) is str for value in values):
+        members = node["members"]
+        if all(type(member.value) is str for member in members):
             return node
-        return _before(_by_written_form(node["members"], or_else=node.get("missing") is not None), node)
+        # Flags have values that are no members, and `_missing_` may know others.
+        is_open = "missing" in node or issubclass(node["cls"], enum.Flag)
+        return _before(_by_written_form(members, is_open=is_open), node)
 
     def _literal(self, node: _Node, _: _Node) -> _Node:
         if all(type(value) is str for value in node["expected"]):
             return node
-        return _before(_by_written_form(node["expected"], or_else=False), node)
+        return _before(_by_written_form(node["expected"], is_open=False), node)
+
+    def _union(self, node: _Node, _: _Node) -> _Node:
+        # Text fits bytes too (as its UTF-8), but where text is declared beside them it is text.
+        node["choices"].sort(key=_takes_bytes)
+        return node
 
     def _generator(self, node: _Node, _: _Node) -> _Node:
         raise InvalidInput("an iterator can be read only once", hint="declare a list or a Sequence")
+
+
+_CHANGES: dict[str, Callable[[_Rewriting, _Node, _Node], _Node]] = {
+    "model-fields": _Rewriting._closed,
+    "dataclass-args": _Rewriting._closed,
+    "typed-dict": _Rewriting._closed,
+    "any": _Rewriting._any,
+    "bytes": _Rewriting._bytes,
+    "enum": _Rewriting._enum,
+    "literal": _Rewriting._literal,
+    "union": _Rewriting._union,
+    "generator": _Rewriting._generator,
+}
+
+
+def _takes_bytes(choice: Any) -> bool:
+    node = choice[0] if isinstance(choice, tuple) else choice
+    return node["type"] == "chain" and node["steps"][-1]["type"] == "bytes"
+
+
+def _plain_function(function: Callable[[Any], Any]) -> _Node:
+    return {"type": "function-plain", "function": {"type": "no-info", "function": function}}
 
 
 def _before(function: Callable[[Any], Any], node: _Node) -> _Node:
@@ -134,18 +171,35 @@ def _after(function: Callable[[Any], Any], node: _Node) -> _Node:
     return {"type": "function-after", "function": {"type": "no-info", "function": function}, "schema": node}
 
 
-def _by_written_form(choices: list[Any], *, or_else: bool) -> Callable[[Any], Any]:
-    """Finds the choice that is written as the input is; `or_else` leaves others to the enum's own `_missing_`."""
+def _by_written_form(choices: list[Any], *, is_open: bool) -> Callable[[Any], Any]:
+    """Finds the choice that is written as the input is; `is_open` leaves others to the enum itself."""
     table = {_written(choice): choice for choice in choices}
-    expected = ", ".join(repr(c.value if isinstance(c, enum.Enum) else c) for c in choices)
 
     def find(value: Any) -> Any:
-        found = table.get(repr(value))
-        if found is None and value is not None and not or_else:
-            raise PydanticCustomError("literal_error", "Input should be one of {expected}", {"expected": expected})
-        return value if found is None else found
+        written = repr(value)
+        if written in table:
+            return table[written]
+        if is_open and not isinstance(value, bool | float):
+            return value
+        raise _no_choice(choices)
 
     return find
+
+
+def _by_text(choices: list[Any]) -> Callable[[Any], Any]:
+    table = {Flattener().key(choice): choice for choice in choices}
+
+    def find(value: Any) -> Any:
+        if value in table:
+            return table[value]
+        raise _no_choice(choices)
+
+    return find
+
+
+def _no_choice(choices: list[Any]) -> PydanticCustomError:
+    expected = ", ".join(repr(choice.value if isinstance(choice, enum.Enum) else choice) for choice in choices)
+    return PydanticCustomError("literal_error", "Input should be one of {expected}", {"expected": expected})
 
 
 def _written(choice: Any) -> str:

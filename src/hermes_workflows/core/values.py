@@ -23,7 +23,7 @@ import pydantic_core
 from ..errors import InvalidInput, UnstorableValue
 from .canonical import Refused, is_finite, with_fragments
 from .encoding import Plain, encode
-from .flatten import ODD_KEY, Flattener, UnknownType
+from .flatten import ODD_KEY, RECORD, Flattener, UnknownType
 from .mismatch import ValueMismatch, reasons_of
 from .schemas import full_schema, name_of, reduced_schema
 from .strictness import MARKER, StrictValidators, as_marker
@@ -77,12 +77,11 @@ class TypeCodec(Generic[T]):
         Raises `ValueMismatch` when it does not fit the declared type or would read back as another kind of thing, and
         `UnstorableValue`, with the place, when something in it cannot be written at all.
         """
-        written, kinds = self._written(value)
-        back = Flattener()
+        written, before = self._written(value)
         # Written anew from what was read: defaults filled in, 1 as 1.0 where a float is declared, one form of a date.
-        canonical = back.value(self.from_plain(written))
-        if kinds != back.trace:
-            self._check_kinds(value, Counter(kinds), Counter(back.trace))
+        canonical, after = self._written(self.from_plain(written))
+        if before != after:
+            self._check_kinds(value, Counter(before), Counter(after))
         return canonical
 
     def _written(self, value: T) -> tuple[Plain, list[str]]:
@@ -103,16 +102,18 @@ class TypeCodec(Generic[T]):
         return plain(written)
 
     def _check_kinds(self, value: T, before: Counter[str], after: Counter[str]) -> None:
+        """Refuses a value that fits, and yet would read back as something else."""
         lost, gained = before - after, after - before
-        if not lost:
-            return  # a dict where a dataclass is declared becomes one
         if any(kind.startswith(ODD_KEY) for kind in lost):
             plain(value)  # names the place
-        # Under `Any` everything reads back as what JSON has; a declared type must not change what it was given.
-        if gained or not self._validators.has_any:
-            becomes = ", ".join(gained) or "something else"
-            said = f"holds a {', '.join(lost)} that would read back as {becomes}"
-            raise ValueMismatch(self.type_name, [("", said)], hint="tell the choices apart by a Literal field")
+        # A dict may stand for a dataclass. Under `Any` everything reads back as what JSON has.
+        if not lost and any(kind.endswith(RECORD) for kind in gained):
+            return
+        if not gained and self._validators.has_any:
+            return
+        said = f"holds a {', '.join(lost) or 'plain value'} that would read back as {', '.join(gained) or 'plain'}"
+        hint = "return what is declared; a Literal field tells the choices of a union apart"
+        raise ValueMismatch(self.type_name, [("", said)], hint=hint)
 
 
 @overload
@@ -125,10 +126,11 @@ def codec_for(tp: Any) -> TypeCodec[Any]:
     Raises `InvalidInput` when pydantic cannot read or write it.
     """
     try:
-        # `int | str` and `str | int` are equal and hash alike, but are two declarations.
-        return _cached(tp, repr(tp))
-    except TypeError:
+        hash(tp)
+    except TypeError:  # Annotated[int, […]]
         return TypeCodec(tp)
+    # `int | str` and `str | int` are equal and hash alike, but are two declarations.
+    return _cached(tp, repr(tp))
 
 
 @functools.lru_cache(maxsize=1024)
