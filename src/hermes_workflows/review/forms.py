@@ -109,7 +109,7 @@ def _resolved(schema: Mapping[str, Any], root: Mapping[str, Any]) -> tuple[Mappi
 
 
 def _choice(field: Field, text: str) -> Plain:
-    by_text = {_shown(choice): choice for choice in field.choices}
+    by_text = {shown(choice): choice for choice in field.choices}
     if text in by_text:
         return by_text[text]
     if text.isdecimal() and 1 <= int(text) <= len(field.choices):
@@ -117,7 +117,8 @@ def _choice(field: Field, text: str) -> Plain:
     raise _wanted(field, "one of " + ", ".join(by_text))
 
 
-def _shown(choice: Plain) -> str:
+def shown(choice: Plain) -> str:
+    """A choice as a person reads and types it."""
     return choice if isinstance(choice, str) else json.dumps(choice)
 
 

@@ -1,0 +1,73 @@
+"""Shell completion: click's own for commands and options, and run ids, aliases and review keys from the index.
+
+Completing must never fail, write or take long: whatever goes wrong, nothing is offered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from click.shell_completion import get_completion_class
+
+from ..registry import Registry, choose
+from ..store.fast_status import FastIndex
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+_LIMIT = 50
+
+
+@click.command("completion")
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print the completion script of SHELL, to be evaluated in its start-up file.
+
+    For bash: eval "$(hermes-workflows completion bash)"
+    """
+    kind = get_completion_class(shell)
+    assert kind is not None  # the three choices are click's own
+    from .main import commands
+
+    click.echo(kind(commands, {}, "hermes-workflows", "_HERMES_WORKFLOWS_COMPLETE").source())
+
+
+def complete_runs(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    return _offered(context, lambda registry: _run_ids(context, registry, incomplete), incomplete)
+
+
+def complete_workflows(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    return _offered(context, lambda registry: registry.workflows, incomplete)
+
+
+def complete_reviews(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    run = context.params.get("run")
+    return _offered(context, lambda registry: _review_keys(context, registry, run), incomplete)
+
+
+def _offered(
+    context: click.Context, names: Callable[[Registry], Iterable[str]], incomplete: str
+) -> list[CompletionItem]:
+    from click.shell_completion import CompletionItem
+
+    try:
+        registry = choose(context.params.get("config"), context.params.get("db"), Path.cwd())
+        return [CompletionItem(name) for name in names(registry) if name.startswith(incomplete)][:_LIMIT]
+    except Exception:
+        return []
+
+
+def _run_ids(context: click.Context, registry: Registry, incomplete: str) -> list[str]:
+    paths = registry.database(context.params.get("db"), Path.cwd())
+    with closing(FastIndex(paths.sqlite)) as index:
+        return index.matching(incomplete, _LIMIT)
+
+
+def _review_keys(context: click.Context, registry: Registry, run: str | None) -> list[str]:
+    paths = registry.database(context.params.get("db"), Path.cwd())
+    with closing(FastIndex(paths.sqlite)) as index:
+        return [row.key for row in index.reviews(run_id=run, status="open")]

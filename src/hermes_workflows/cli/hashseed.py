@@ -1,0 +1,32 @@
+"""A process that decides starts with `PYTHONHASHSEED=0`, so that sets of texts iterate in one order everywhere.
+
+The seed is fixed when Python starts; a process without it is replaced by itself, once, before it does anything.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from .scope import Session
+
+# What commands get back, so that nobody's program notices (runner/environment.py reads it).
+_ORIGINAL = "HERMES_WORKFLOWS_ORIGINAL_HASHSEED"
+
+
+def fix_hash_seed(session: Session) -> None:
+    """Replace this process by one with the fixed seed; returns when it has it already, or is not ours to replace."""
+    environment = session.environment
+    if environment.get("PYTHONHASHSEED") == "0" or not session.own_process:
+        return
+    changed = {"PYTHONHASHSEED": "0", _ORIGINAL: environment.get("PYTHONHASHSEED", "")}
+    command = [sys.executable, *_interpreter_options(), "-m", "hermes_workflows", *session.arguments]
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.execve(sys.executable, command, {**environment, **changed})
+
+
+def _interpreter_options() -> list[str]:
+    """How Python itself was called, as far as it changes what a body may see."""
+    flags = {"-B": sys.flags.dont_write_bytecode, "-O": sys.flags.optimize, "-s": sys.flags.no_user_site}
+    return [*(flag for flag, given in flags.items() if given), *(f"-W{option}" for option in sys.warnoptions)]

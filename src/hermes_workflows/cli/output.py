@@ -1,0 +1,80 @@
+"""What a command says: data on stdout, talk on stderr; JSON when piped or asked for, text on a terminal.
+
+Text of users and agents reaches a terminal only through `readable`, so it cannot move the cursor or forge a line.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+# What a terminal obeys: everything below space except line ends and tabs, DEL, and the C1 range.
+_CONTROLS = {code: "\N{REPLACEMENT CHARACTER}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
+# Direction overrides can make a shown command read differently from what it is.
+_CONTROLS |= dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)), "")
+
+
+@dataclass
+class Output:
+    """How this call of the program talks. `json` and `debug` are set by options while the line is parsed."""
+
+    json: bool = False
+    debug: bool = False
+
+    def data(self, document: Any, text: Callable[[], str]) -> None:
+        """The one document of a command; `text` makes what a person reads instead."""
+        click.echo(readable(text()) if not self.json else as_json(document))
+
+    def talk(self, message: str) -> None:
+        """Something said beside the data: progress, a warning."""
+        click.echo(readable(message), err=True)
+
+    def table(self, columns: Sequence[str], rows: Sequence[Sequence[str]], document: Any, empty: str) -> None:
+        """Rows for a terminal, the document for a program."""
+        if self.json or not rows:
+            self.data(document, lambda: empty)
+            return
+        from rich.console import Console
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(*columns, box=None, header_style="bold", pad_edge=False)
+        for row in rows:
+            table.add_row(*(Text(readable(cell)) for cell in row))
+        Console(file=sys.stdout).print(table)
+
+    def fail(self, code: str, message: str, hint: str | None, details: Mapping[str, Any] | None = None) -> None:
+        """An error as a program or a person reads it; stdout stays data."""
+        if self.json:
+            error = {"code": code, "message": message, "hint": hint} | dict(details or {})
+            click.echo(as_json({"error": error}), err=True)
+            return
+        click.echo(readable(f"error: {message}"), err=True)
+        if hint:
+            click.echo(readable(f"  {hint}"), err=True)
+
+
+def readable(text: str) -> str:
+    """`text` without what a terminal would obey."""
+    return text.translate(_CONTROLS)
+
+
+def as_json(document: Any) -> bytes:
+    """Compact, keys sorted: equal answers are equal bytes."""
+    text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=_plain)
+    return text.encode("utf-8", "backslashreplace")
+
+
+def _plain(value: object) -> Any:
+    if isinstance(value, bytes):
+        import base64
+
+        return {"$base64": base64.b64encode(value).decode()}
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"{type(value).__name__} has no JSON")

@@ -1,0 +1,123 @@
+"""`init` and `registry list|doctor|discover`: the workspace and what it knows."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ..errors import Conflict
+from ..registry import DEFAULT_DB, DEFAULT_SQLITE, FILE, FOLDER, Registry
+from .scope import Scope, Session, output_options, scoped
+from .show import columns
+
+_SKIPPED = {"node_modules", "site-packages", "dist-packages", "__pycache__", "build", "dist"}
+
+
+@click.command("init")
+@click.argument("folder", type=click.Path(file_okay=False, path_type=Path), default=".")
+@output_options
+@click.pass_obj
+def init(session: Session, folder: Path) -> None:
+    """Make a registry and its database in FOLDER, here when it is left out."""
+    import json
+
+    home = (folder / FOLDER).resolve()
+    path = home / FILE
+    if path.exists():
+        raise Conflict(f"{path} exists", hint="`hermes-workflows registry list` shows what is in it")
+    home.mkdir(parents=True, exist_ok=True)
+    registry = {"dbs": {DEFAULT_DB: DEFAULT_SQLITE}, "workflows": {}}
+    path.write_text(json.dumps(registry, indent=2) + "\n", encoding="utf-8")
+    ignored = home / ".gitignore"
+    if not ignored.exists():
+        # The receipts are a repository of their own; a project's commits hold the registry only.
+        ignored.write_text("*.sqlite*\n*.git/\n", encoding="utf-8")
+    with Scope(session, str(path), None).open(create=True) as workspace:
+        document = {
+            "registry": str(path),
+            "database": str(workspace.paths.sqlite),
+            "receipts": str(workspace.paths.receipts),
+        }
+    session.output.data(document, lambda: f"made {path}\nnext: hermes-workflows registry discover")
+
+
+@click.group("registry")
+def registry() -> None:
+    """What the workspace knows."""
+
+
+@registry.command("list")
+@scoped
+def list_workflows(scope: Scope) -> None:
+    """Show aliases, what they mean, and the databases."""
+    known = scope.registry
+    document = {
+        "path": str(known.path) if known.path else None,
+        "root": str(known.root),
+        "operator": known.operator,
+        "dbs": {
+            alias: {"path": str(paths.sqlite), "receipts": str(paths.receipts)} for alias, paths in known.dbs.items()
+        },
+        "workflows": {
+            alias: {"workflow_ref": entry.ref, "db": entry.db, "description": entry.description}
+            for alias, entry in known.workflows.items()
+        },
+    }
+    rows = [(entry.alias, entry.ref, entry.db, entry.description) for entry in known.workflows.values()]
+    scope.output.table(("alias", "workflow", "db", "description"), rows, document, "no workflows yet")
+
+
+@registry.command("doctor")
+@scoped
+def doctor(scope: Scope) -> int:
+    """Check every alias: its database, its code, its types. Changes nothing."""
+    from ..diagnosis import examine_registry
+    from .upkeep import report_findings
+
+    return report_findings(scope, examine_registry(scope.registry))
+
+
+@registry.command("discover")
+@scoped
+def discover(scope: Scope) -> None:
+    """Show the workflows in the workspace's files, whether or not they have an alias. Imports nothing."""
+    known = {entry.ref for entry in scope.registry.workflows.values()}
+    found = [{"workflow_ref": ref, "registered": ref in known} for ref in _workflows_in(scope.registry)]
+    rows = [(str(one["workflow_ref"]), "registered" if one["registered"] else "") for one in found]
+    empty = f"no @workflow function in {scope.registry.root}"
+    scope.output.data(found, lambda: columns(rows) or empty)
+
+
+def _workflows_in(known: Registry) -> Iterator[str]:
+    for path in _python_files(known.root):
+        try:
+            tree = ast.parse(path.read_bytes())
+        except (OSError, SyntaxError, ValueError):
+            continue
+        for node in tree.body:
+            if isinstance(node, ast.AsyncFunctionDef) and any(map(_is_workflow, node.decorator_list)):
+                yield f"{path.relative_to(known.root).as_posix()}:{node.name}"
+
+
+def _python_files(folder: Path) -> Iterator[Path]:
+    try:
+        entries = sorted(folder.iterdir())
+    except OSError:
+        return
+    for path in entries:
+        if path.name.startswith(".") or path.name in _SKIPPED or path.is_symlink():
+            continue
+        if path.is_dir():
+            if not (path / "pyvenv.cfg").exists():
+                yield from _python_files(path)
+        elif path.suffix == ".py":
+            yield path
+
+
+def _is_workflow(decorator: Any) -> bool:
+    name = decorator.func if isinstance(decorator, ast.Call) else decorator
+    return (name.attr if isinstance(name, ast.Attribute) else getattr(name, "id", "")) == "workflow"

@@ -1,0 +1,110 @@
+"""`run` records the start of a workflow and queues it; `cancel` asks for the end."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from ..errors import TemporarilyLocked
+from .completion import complete_runs, complete_workflows
+from .scope import Scope, scoped
+from .show import run_document, status_text
+
+if TYPE_CHECKING:
+    from ..core.summary import RunSummary
+    from ..workspace import Workspace
+
+# How `--wait` and `--drain` end, by what became of the run (DESIGN §5).
+_EXIT = {"completed": 0, "failed": 1, "cancelled": 1, "waiting": 3, "running": TemporarilyLocked.exit_code}
+_LOOK_SECONDS = 0.05
+
+
+@click.command("run")
+@click.argument("workflow", metavar="ALIAS|MODULE:FUNCTION|FILE.PY", shell_complete=complete_workflows)
+@click.option("--id", "run_id", metavar="RUN", help="The run's id; a new one each time when left out.")
+@click.option("--input-json", "text", metavar="JSON|@FILE|-", help="The workflow's input.")
+@click.option("--wait", is_flag=True, help="Wait until other runners have brought it to an end or a question.")
+@click.option("--drain", is_flag=True, help="Execute it here until it ends, waits or has nothing to do.")
+@click.option("--timeout", type=click.FloatRange(min=0), metavar="SECONDS", help="How long --wait waits at most.")
+@scoped
+def run(
+    scope: Scope, workflow: str, run_id: str | None, text: str | None, wait: bool, drain: bool, timeout: float | None
+) -> int:
+    """Record the start of a workflow and queue it.
+
+    An id that exists shows its state when the input is the same, and is a conflict when it is not.
+    """
+    from ..loader import Loader
+    from .inputs import read_json
+
+    if drain:
+        from .hashseed import fix_hash_seed
+
+        fix_hash_seed(scope.session)
+    entry = scope.registry.workflows.get(workflow)
+    paths = scope.paths(entry.db if entry else None)
+    given = None if text is None else read_json(text, "--input-json")
+    loader = Loader(scope.registry)
+    # Before anything is made on disk: a misspelt name leaves no trace.
+    loaded = loader.load(workflow, scope.start)
+    with scope.open(paths, create=True, loader=loader) as workspace:
+        summary = workspace.start(loaded.ref, given, run_id=run_id)
+        warn_of_split(scope, workspace)
+        if drain:
+            summary = _drain(workspace, summary.run_id)
+        elif wait:
+            summary = _wait(workspace, summary.run_id, timeout)
+        state = workspace.observe(summary)
+        scope.output.data(run_document(summary), lambda: status_text(summary, state))
+        return _EXIT[summary.status] if wait or drain else 0
+
+
+@click.command("cancel")
+@click.argument("run", shell_complete=complete_runs)
+@click.option("--reason", default="", help="Why; shown with the run.")
+@click.option("--by", metavar="NAME", help="Who asks; your login name when left out.")
+@click.option("--wait", is_flag=True, help="Wait for the end.")
+@click.option("--timeout", type=click.FloatRange(min=0), metavar="SECONDS", help="How long --wait waits at most.")
+@scoped
+def cancel(scope: Scope, run: str, reason: str, by: str | None, wait: bool, timeout: float | None) -> None:
+    """Ask a run to end; a runner delivers the request and lets the workflow clean up."""
+    from .people import provenance
+
+    with scope.open() as workspace:
+        name = workspace.resolve(run)
+        summary = workspace.cancel(name, reason=reason, by=provenance(by))
+        warn_of_split(scope, workspace)
+        if wait:
+            summary = _wait(workspace, name, timeout, ends_only=True)
+        document = run_document(summary) | {"cancel": "cancelled" if summary.ended else "requested"}
+        state = workspace.observe(summary)
+        scope.output.data(document, lambda: f"cancel: {document['cancel']}\n{status_text(summary, state)}")
+
+
+def warn_of_split(scope: Scope, workspace: Workspace) -> None:
+    """Say so when runners live, but on another database than the one just written to."""
+    from ..diagnosis import split_of
+
+    if (finding := split_of(workspace)) is not None:
+        scope.output.talk(f"warning: {finding.what}; {finding.hint}")
+
+
+def _drain(workspace: Workspace, run_id: str) -> RunSummary:
+    from .runner import drain
+
+    drain(workspace)
+    return workspace.summary(run_id)
+
+
+def _wait(workspace: Workspace, run_id: str, timeout: float | None, *, ends_only: bool = False) -> RunSummary:
+    """Look until the run has ended or, unless `ends_only`, waits for a person."""
+    deadline = None if timeout is None else workspace.clock.elapsed() + timeout
+    while True:
+        summary = workspace.summary(run_id)
+        if summary.ended or (summary.status == "waiting" and not ends_only):
+            return summary
+        if deadline is not None and workspace.clock.elapsed() >= deadline:
+            return summary
+        time.sleep(_LOOK_SECONDS)

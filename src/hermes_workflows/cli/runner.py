@@ -1,0 +1,195 @@
+"""`runner run|once|status|doctor` and its older name `worker`: the process that executes what is queued."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shlex
+import signal
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..facts import is_healthy
+from ..registry import DatabasePaths
+from .hashseed import fix_hash_seed
+from .scope import Scope, Session, output_options, scoped
+from .show import columns, runner_document, work_document
+
+if TYPE_CHECKING:
+    from ..runner.worker import Runner, RunnerReport
+    from ..workspace import Workspace
+
+_INTERRUPTED = 130
+_DRAIN_IDLE_SECONDS = 0.1
+
+
+@click.group("runner")
+def runner() -> None:
+    """Execute what is queued."""
+
+
+def _runner_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The flags of everything that executes; `--db` narrows to some databases, all are served without it."""
+    for option in reversed(
+        (
+            click.option("--config", metavar="FILE", help="The registry; found upwards from here when left out."),
+            click.option("--db", "dbs", metavar="ALIAS|PATH", multiple=True, help="Only this database; repeatable."),
+            click.option("--worker-id", metavar="NAME", help="Who this is in receipts; host and process otherwise."),
+            click.option("--lease-seconds", type=click.FloatRange(min=0.5), default=30.0, show_default=True),
+            click.option("--concurrency", type=click.IntRange(1), default=4, show_default=True, help="Calls at once."),
+            click.option("--agent-command", metavar="PROGRAM", help="What answers `agent` calls: JSON in, JSON out."),
+            click.option("--agent-arg", "agent_args", metavar="ARG", multiple=True, help="An argument for it."),
+        )
+    ):
+        command = option(command)
+    return output_options(command)
+
+
+def _looping(command: Callable[..., Any]) -> Callable[..., Any]:
+    limits = click.option("--max-commands", type=click.IntRange(1), help="Stop after this many queued commands.")
+    idle = click.option("--idle-exit-after", type=click.FloatRange(min=0), metavar="SECONDS", help="Stop when idle.")
+    return limits(idle(_runner_options(command)))
+
+
+@runner.command("run")
+@_looping
+@click.pass_obj
+def run(session: Session, /, **options: Any) -> int:
+    """Execute queued work until nothing is left to do or a signal comes."""
+    return _work(session, **options)
+
+
+@click.command("worker")
+@_looping
+@click.pass_obj
+def worker(session: Session, /, **options: Any) -> int:
+    """The older name of `runner run`."""
+    return _work(session, **options)
+
+
+@runner.command("once")
+@_runner_options
+@click.pass_obj
+def once(session: Session, /, **options: Any) -> int:
+    """Execute one queued command, for controlled recovery."""
+    return _work(session, once=True, **options)
+
+
+@runner.command("status")
+@scoped
+def status(scope: Scope) -> None:
+    """Show runners, their heartbeats, and what is queued; changes nothing."""
+    with scope.open() as workspace:
+        runners = [(row, is_healthy(row, scope.clock)) for row in workspace.queue.runners()]
+        work = workspace.queue.work()
+    document = {
+        "database": str(scope.paths().sqlite),
+        "runners": [runner_document(row, healthy) for row, healthy in runners],
+        "work": [work_document(row) for row in work],
+        "queued": sum(row.status == "queued" for row in work),
+        "runnable": sum(
+            row.status in ("queued", "expired") and row.work.visible_at <= scope.clock.now().timestamp() for row in work
+        ),
+    }
+    lines = [f"{document['queued']} queued, {document['runnable']} of them runnable now", ""]
+    lines += [
+        f"{row.runner_id}: {'up' if healthy else 'gone'}, heartbeat {row.heartbeat_at}, pid {row.pid} on {row.host}"
+        for row, healthy in runners
+    ] or ["no runners"]
+    rows = [
+        (row.status, f"{row.work.run_id} {row.work.kind} {row.work.key} {row.runner or ''}".strip()) for row in work
+    ]
+    scope.output.data(document, lambda: "\n".join([*lines, "", columns(rows)]).rstrip())
+
+
+@runner.command("doctor")
+@scoped
+def doctor(scope: Scope) -> int:
+    """Check registry, database, imports and runners; changes nothing."""
+    from ..diagnosis import examine_runners
+    from .upkeep import report
+
+    return report(scope, examine_runners)
+
+
+def drain(workspace: Workspace) -> None:
+    """Execute in this process until nothing is left to do."""
+    from ..runner.worker import Runner, RunnerOptions
+
+    _logging()
+    options = RunnerOptions(worker_id=_worker_id(), idle_exit_after=_DRAIN_IDLE_SECONDS)
+    with _stopped_by_signals(made := Runner([workspace], options)) as stopped:
+        made.run()
+    if signal.SIGINT in stopped:
+        raise KeyboardInterrupt
+
+
+def _work(session: Session, *, config: str | None, dbs: Sequence[str], once: bool = False, **options: Any) -> int:
+    from ..loader import Loader
+    from ..runner.agents import AgentCommand
+    from ..runner.worker import Runner, RunnerOptions
+
+    fix_hash_seed(session)
+    _logging()
+    scope = Scope(session, config, dbs[0] if dbs else None)
+    command, args = options.pop("agent_command"), options.pop("agent_args")
+    agent = AgentCommand((*shlex.split(command), *args)) if command else None
+    name = options.pop("worker_id") or _worker_id()
+    chosen = RunnerOptions(worker_id=name, agent=agent, once=once, **options)
+    loader = Loader(scope.registry)
+    with ExitStack() as opened:
+        workspaces = [
+            opened.enter_context(
+                scope.open(paths, create=True, committer=name, lease_seconds=chosen.lease_seconds, loader=loader)
+            )
+            for paths in _databases(scope, dbs)
+        ]
+        made = Runner(workspaces, chosen)
+        with _stopped_by_signals(made) as stopped:
+            report = made.run()
+    document = {"worker_id": report.worker_id, "commands": report.commands, "reason": report.reason}
+    scope.output.data(document, lambda: _report_text(report))
+    return _INTERRUPTED if signal.SIGINT in stopped else 0
+
+
+def _databases(scope: Scope, dbs: Sequence[str]) -> list[DatabasePaths]:
+    if dbs:
+        return [scope.registry.database(name, scope.start) for name in dict.fromkeys(dbs)]
+    return list(scope.registry.dbs.values())
+
+
+def _report_text(report: RunnerReport) -> str:
+    return f"{report.worker_id}: {report.commands} commands, ended because: {report.reason}"
+
+
+def _worker_id() -> str:
+    return f"{socket.gethostname()}-{os.getpid()}"
+
+
+@contextmanager
+def _stopped_by_signals(made: Runner) -> Iterator[list[int]]:
+    """The first signal stops the claiming, the second what executes; a third one is Python's own again."""
+    seen: list[int] = []
+
+    def stop(number: int, _frame: object) -> None:
+        seen.append(number)
+        made.request_stop()
+        if len(seen) > 1:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    watched = [signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])]
+    before = {number: signal.signal(number, stop) for number in watched}
+    try:
+        yield seen
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _logging() -> None:
+    """What the runner tells while it works goes to stderr, one line an event."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", force=True)

@@ -1,0 +1,109 @@
+"""Which workspace a command means: `--config`, `--db`, or whatever is found upwards from the current folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property, wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..clock import SystemClock
+from ..registry import DatabasePaths, Registry, choose
+from .output import Output
+
+if TYPE_CHECKING:
+    from ..workspace import Workspace
+
+
+@dataclass
+class Session:
+    """What one call of the program has: its arguments, its environment, its way of talking."""
+
+    arguments: list[str]
+    environment: Mapping[str, str]
+    output: Output
+    # Only a process of our own may be replaced by another one (hashseed.py); a caller's may not.
+    own_process: bool = False
+    clock: SystemClock = field(default_factory=SystemClock)
+
+
+class Scope:
+    """A command's workspace: the registry at once, ledger and queue only when it needs them."""
+
+    def __init__(self, session: Session, config: str | None, db: str | None) -> None:
+        self.session = session
+        self.output = session.output
+        self.clock = session.clock
+        self.config = config
+        self.db = db
+
+    @cached_property
+    def start(self) -> Path:
+        """The folder relative names are seen from."""
+        return Path.cwd()
+
+    @cached_property
+    def registry(self) -> Registry:
+        registry = choose(self.config, self.db, self.start)
+        for warning in registry.warnings:
+            self.output.talk(f"warning: {warning}")
+        return registry
+
+    def paths(self, default: str | None = None) -> DatabasePaths:
+        """The database that `--db` names, else `default` (an alias), else the registry's own default."""
+        return self.registry.database(self.db or default, self.start)
+
+    @contextmanager
+    def open(self, paths: DatabasePaths | None = None, *, create: bool = False, **options: Any) -> Iterator[Workspace]:
+        """The opened workspace. Raises NotFound, IntegrityError, StoreFailure, TemporarilyLocked."""
+        # Here and not above: `status` answers without any of it when the index is fresh.
+        from ..opening import open_workspace
+        from ..workspace import Surroundings
+
+        surroundings = Surroundings(self.clock, self.session.environment)
+        workspace = open_workspace(self.registry, paths or self.paths(), surroundings, create=create, **options)
+        try:
+            yield workspace
+        finally:
+            workspace.close()
+
+
+def scoped(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command `--config`, `--db` and the output options, and its `Scope` as first argument."""
+
+    @click.option("--config", metavar="FILE", help="The registry; found upwards from here when left out.")
+    @click.option("--db", metavar="ALIAS|PATH", help="The database; the registry's default one when left out.")
+    @output_options
+    @click.pass_obj
+    @wraps(command)
+    def wrapped(session: Session, /, *args: Any, config: str | None, db: str | None, **kwargs: Any) -> Any:
+        return command(Scope(session, config, db), *args, **kwargs)
+
+    return wrapped
+
+
+def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`--json` and `--debug`; a command that uses `--json` for something else takes `debug_option` alone."""
+    return click.option(
+        "--json", is_flag=True, expose_value=False, is_eager=True, callback=_json, help="One JSON document, also here."
+    )(debug_option(command))
+
+
+def debug_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    return click.option(
+        "--debug", is_flag=True, expose_value=False, is_eager=True, callback=_debug, help="Show tracebacks."
+    )(command)
+
+
+def _json(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
+    session: Session = context.obj
+    session.output.json = session.output.json or value
+
+
+def _debug(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
+    session: Session = context.obj
+    session.output.debug = session.output.debug or value

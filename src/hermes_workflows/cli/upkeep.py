@@ -1,0 +1,86 @@
+"""`doctor`, `verify` and `index rebuild`: looking for what is wrong, and making the disposable parts again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from ..errors import IntegrityError
+from .completion import complete_runs
+from .scope import Scope, scoped
+
+if TYPE_CHECKING:
+    from ..diagnosis import Finding
+    from ..workspace import Workspace
+
+_MARKS = {"ok": "  ok", "warning": "warn", "problem": "BAD "}
+
+
+@click.command("doctor")
+@scoped
+def doctor(scope: Scope) -> int:
+    """Look for what is wrong with registry, code, database, receipts and runners; changes nothing."""
+    from ..diagnosis import examine
+
+    return report(scope, examine)
+
+
+@click.command("verify")
+@click.argument("run", required=False, shell_complete=complete_runs)
+@click.option("--all", "every", is_flag=True, help="Every run; the same as naming none.")
+@scoped
+def verify(scope: Scope, run: str | None, every: bool) -> int:
+    """Check receipts: append-only history, names, schemas, fingerprints, order."""
+    with scope.open() as workspace:
+        checked = workspace.verify(workspace.resolve(run) if run and not every else None)
+    problems = [problem for found in checked.values() for problem in found]
+    document = {
+        "runs": len(checked),
+        "problems": [
+            {"workflow_id": one.run_id, "commit": one.commit, "path": one.path, "message": one.message}
+            for one in problems
+        ],
+    }
+    lines = [f"{one.run_id} {one.commit[:12]} {one.path}: {one.message}" for one in problems]
+    scope.output.data(document, lambda: "\n".join([*lines, f"{len(checked)} runs checked, {len(lines)} problems"]))
+    return IntegrityError.exit_code if problems else 0
+
+
+@click.group("index")
+def index() -> None:
+    """The status index and the queue: made from the receipts, disposable."""
+
+
+@index.command("rebuild")
+@scoped
+def rebuild(scope: Scope) -> int:
+    """Read every run again into the index and queue what is unfinished."""
+    with scope.open() as workspace:
+        done = workspace.rebuild_index()
+    lines = [f"{run_id}: {reason}" for run_id, reason in done.unreadable.items()]
+    document = {"runs": done.changed, "unreadable": dict(done.unreadable)}
+    scope.output.data(document, lambda: "\n".join([*lines, f"{done.changed} runs read again"]))
+    return IntegrityError.exit_code if done.unreadable else 0
+
+
+def report(scope: Scope, examination: Callable[[Workspace], Sequence[Finding]]) -> int:
+    """Examine the workspace's database after its registry: without one there is nothing else to look at."""
+    from ..diagnosis import examine_registry
+
+    findings = list(examine_registry(scope.registry))
+    with scope.open() as workspace:
+        findings += examination(workspace)
+    return report_findings(scope, findings)
+
+
+def report_findings(scope: Scope, findings: Sequence[Finding]) -> int:
+    bad = [finding for finding in findings if finding.level == "problem"]
+    document = {"ok": not bad, "findings": [vars(finding) for finding in findings]}
+    lines = [
+        f"{_MARKS[finding.level]}  {finding.what}" + (f"\n      {finding.hint}" if finding.hint else "")
+        for finding in findings
+    ]
+    scope.output.data(document, lambda: "\n".join(lines))
+    return IntegrityError.exit_code if bad else 0

@@ -1,0 +1,151 @@
+"""The doctor: what may be wrong with a workspace, and what to do about it. Reads only."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Literal
+
+from .errors import HermesError, IntegrityError
+from .facts import is_healthy
+from .loader import Loader
+from .registry import DatabasePaths, Registry
+from .store import peek
+from .store.fast_status import DatabaseGone, FastIndex
+from .store.queue_port import RunnerRow
+from .versions import versions
+from .workspace import Workspace
+
+Level = Literal["ok", "warning", "problem"]
+_RUNS_SHOWN = 20
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at. `hint` says what to do; None when there is nothing to do."""
+
+    level: Level
+    what: str
+    hint: str | None = None
+
+
+def examine(workspace: Workspace) -> list[Finding]:
+    """Everything: refs, index, receipts of unfinished runs, runners."""
+    return [*_versions(), *_refs(workspace), *_index(workspace), *_receipts(workspace), *examine_runners(workspace)]
+
+
+def examine_registry(registry: Registry) -> list[Finding]:
+    """Every alias: whether its code can be imported and its types be understood."""
+    findings = [Finding("warning", warning) for warning in registry.warnings]
+    loader = Loader(registry)
+    for alias in registry.workflows:
+        try:
+            loaded = loader.load(alias)
+            _ = (loaded.definition.input_codec, loaded.definition.output_codec)
+        except HermesError as error:
+            findings.append(Finding("problem", f"workflow {alias}: {error.message}", error.hint))
+        except Exception as error:
+            what = f"workflow {alias}: its types cannot be understood: {type(error).__name__}: {error}"
+            findings.append(Finding("problem", what, "annotate input and result with types that JSON can hold"))
+        else:
+            findings.append(Finding("ok", f"workflow {alias} is {loaded.ref}, code {loaded.code}"))
+    return findings or [Finding("ok", "no workflows are registered", "hermes-workflows registry discover")]
+
+
+def examine_runners(workspace: Workspace) -> list[Finding]:
+    """Who is up, twice, late or on another database, and whether somebody is needed."""
+    findings = list(_duplicates(workspace))
+    if (split := split_of(workspace)) is not None:
+        findings.append(split)
+    healthy = [row for row in workspace.queue.runners() if is_healthy(row, workspace.clock)]
+    runnable = [row for row in workspace.queue.work() if row.status in ("queued", "expired")]
+    names = ", ".join(row.runner_id for row in healthy)
+    if healthy:
+        findings.append(Finding("ok", f"{len(healthy)} healthy runners: {names}"))
+    elif runnable:
+        what = f"{len(runnable)} commands are queued and no healthy runner is to be seen"
+        findings.append(Finding("warning", what, "hermes-workflows runner run"))
+    else:
+        findings.append(Finding("ok", "no runner is up, and nothing is queued"))
+    return findings + list(_stuck(workspace))
+
+
+def split_of(workspace: Workspace) -> Finding | None:
+    """Runners that live on another database than this one: approvals given here would look missing to them."""
+    mine = workspace.paths
+    here = [row for row in workspace.queue.runners() if is_healthy(row, workspace.clock)]
+    for row in here:
+        if row.database and row.database != str(mine.sqlite):
+            return _split(mine, row.runner_id, row.database)
+    if here:
+        return None
+    for other in workspace.registry.dbs.values():
+        if other.sqlite == mine.sqlite:
+            continue
+        for row in _runners_of(other):
+            if is_healthy(row, workspace.clock):
+                return _split(mine, row.runner_id, str(other.sqlite))
+    return None
+
+
+def _split(mine: DatabasePaths, runner: str, theirs: str) -> Finding:
+    what = f"runner {runner} works on {theirs}, not on {mine.sqlite}"
+    return Finding("problem", what, "start a runner for this database, or pass the other one with --db")
+
+
+def _runners_of(paths: DatabasePaths) -> Sequence[RunnerRow]:
+    try:
+        with closing(FastIndex(paths.sqlite)) as index:
+            return index.runners()
+    except (DatabaseGone, HermesError):
+        return ()
+
+
+def _versions() -> Iterator[Finding]:
+    yield Finding("ok", ", ".join(f"{name} {version}" for name, version in versions().items()))
+
+
+def _refs(workspace: Workspace) -> Iterator[Finding]:
+    receipts = workspace.paths.receipts
+    try:
+        living = len(peek.list_refs(receipts, peek.RUNS))
+    except IntegrityError as error:
+        yield Finding("problem", f"{receipts}: {error.message}", "restore that ref from a clone, or remove its file")
+        return
+    yield Finding("ok", f"{receipts} has {living} living runs")
+
+
+def _index(workspace: Workspace) -> Iterator[Finding]:
+    done = workspace.refresh()
+    for run_id, reason in done.unreadable.items():
+        yield Finding("problem", f"{run_id} cannot be read: {reason}", f"hermes-workflows verify {run_id}")
+    if not done.unreadable:
+        yield Finding("ok", f"the index {workspace.paths.sqlite} agrees with the receipts")
+
+
+def _receipts(workspace: Workspace) -> Iterator[Finding]:
+    unfinished = [
+        row.summary.run_id
+        for status in ("running", "waiting")
+        for row in workspace.queue.list_indexed(status=status, limit=_RUNS_SHOWN)
+    ]
+    problems = [problem for run_id in unfinished for problem in workspace.ledger.verify(run_id)]
+    for problem in problems:
+        yield Finding("problem", f"{problem.run_id} {problem.path}: {problem.message}", "hermes-workflows verify")
+    if not problems:
+        yield Finding("ok", f"the receipts of {len(unfinished)} unfinished runs add up")
+
+
+def _duplicates(workspace: Workspace) -> Iterator[Finding]:
+    live = [row for row in workspace.queue.runners() if is_healthy(row, workspace.clock)]
+    for runner_id, count in Counter(row.runner_id for row in live).items():
+        if count > 1:
+            what = f"{count} live runners call themselves {runner_id}"
+            yield Finding("problem", what, "stop all but one, or give each its own --worker-id")
+
+
+def _stuck(workspace: Workspace) -> Iterator[Finding]:
+    for mark in workspace.queue.stuck():
+        yield Finding("warning", f"{mark.run_id} is stuck: {mark.reason}", mark.hint or None)
