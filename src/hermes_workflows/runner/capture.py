@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from hermes_workflows.core.redaction import Redactor
@@ -28,7 +28,7 @@ class Stream:
     tail: bytes = b""
     total_bytes: int = 0
     sha256: str = hashlib.sha256().hexdigest()
-    redactions: Mapping[str, int] = field(default_factory=Counter)
+    redactions: Counter[str] = field(default_factory=Counter)
 
     @property
     def dropped_bytes(self) -> int:
