@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
+from itertools import count
+from multiprocessing import get_context
+from multiprocessing.context import SpawnProcess
+from multiprocessing.queues import Queue
+from pathlib import Path
 from typing import Any, Protocol
 
+from hermes_workflows.clock import SystemClock
 from hermes_workflows.core.summary import RunSummary
 from hermes_workflows.store.index import IndexQueue
 from hermes_workflows.store.liveness import Process, process_started, this_host
 from hermes_workflows.store.queue_port import Change, Claim, Indexed, Lease, ReviewRow, RunnerRow, Stuck, Work
+from hermes_workflows.store.sqlite_queue import SqliteQueue
 
 NOON = datetime(2026, 11, 29, 12, tzinfo=UTC).timestamp()
 
@@ -126,3 +134,46 @@ def dead_process() -> Process:
     process = Process(this_host(), child.pid, process_started(child.pid) or "")
     child.communicate(b"\n")
     return process
+
+
+def claim_until_empty(path: Path, runner: str, told: Queue[list[str]]) -> None:
+    """A process of its own: claims one row at a time, finishes it, and tells what it had."""
+    queue = SqliteQueue.open(path, clock=SystemClock(), rebuild=tuple)
+    had: list[str] = []
+    while leases := queue.apply(Change(claim=Claim(1)), runner):
+        had += [name(lease.work) for lease in leases]
+        queue.apply(Change(finish=leases), runner)
+    queue.close()
+    told.put(had)
+
+
+def open_and_offer(path: Path, runner: str, told: Queue[int]) -> None:
+    """A process of its own: opens the queue at the same moment as others, and offers ten rows."""
+    made: list[int] = []
+
+    def rebuild() -> Iterable[Indexed]:
+        made.append(1)
+        return [run("kept")]
+
+    queue = SqliteQueue.open(path, clock=SystemClock(), rebuild=rebuild)
+    for number in range(10):
+        queue.apply(Change(offer=[call(runner, f"k-{number}")]), runner)
+    told.put(len(made))
+
+
+def offer_for_ever(path: Path, runner: str, told: Queue[int]) -> None:
+    """A process of its own that is meant to be killed in the middle of a transaction."""
+    queue = SqliteQueue.open(path, clock=SystemClock(), rebuild=tuple)
+    for number in count():
+        queue.apply(Change(offer=calls(runner, f"a-{number}", f"b-{number}")), runner)
+        told.put(number)
+
+
+def spawn(target: Callable[..., None], path: Path, number: int) -> tuple[list[SpawnProcess], Queue[Any]]:
+    """`number` processes of `target`, each with a name of its own, and the queue they tell results in."""
+    context = get_context("spawn")
+    told: Queue[Any] = context.Queue()
+    processes = [context.Process(target=target, args=(path, f"runner-{n}", told)) for n in range(number)]
+    for process in processes:
+        process.start()
+    return processes, told

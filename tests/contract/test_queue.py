@@ -322,9 +322,7 @@ def test_a_lease_of_a_dead_process_ends_at_once(shop: Shop) -> None:
     assert shop.leases["r/a"].claims == 2
 
 
-def test_a_restarted_runner_of_the_same_name_takes_over_from_its_dead_process_at_once(
-    shop: Shop, dead: Process
-) -> None:
+def test_a_restarted_runner_of_the_same_name_takes_over_from_its_dead_process_at_once(shop: Shop) -> None:
     shop.queue.heartbeat(beat("ada", shop.clock, dead_process()))
     shop.offer(call("r", "a"))
     shop.claim("ada")

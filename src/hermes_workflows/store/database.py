@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import sqlite3
@@ -27,6 +28,8 @@ REPLACE_SECONDS = 120.0
 _PAUSE = 0.01
 # Checkpoints sync; four times SQLite's default makes them rare and keeps the `-wal` at 16 MB.
 CHECKPOINT_PAGES = 4000
+
+_WRITABLE = "the folder must be writable to run workflows in it"
 
 Fill = Callable[[sqlite3.Connection], None]
 
@@ -98,8 +101,8 @@ def open_for_reading(path: Path) -> sqlite3.Connection:
     with _glance(path):
         try:
             return _checked(path, _connect(path, "ro"))
-        except DatabaseGone:
-            if not path.is_file() or os.access(path.parent, os.W_OK) or _size(_beside(path, "-wal")):
+        except (DatabaseGone, StoreFailure):
+            if _size(_beside(path, "-wal")):
                 raise
             # In a folder that cannot be written no `-shm` can be made; with no `-wal` nothing can change below us.
             return _checked(path, _connect(path, "ro&immutable=1"))
@@ -118,7 +121,7 @@ def replace_database(path: Path, fill: Fill, *, distrust: Stamp | None = None) -
     with _lock(path, fcntl.LOCK_EX):
         with suppress(DatabaseGone):
             found = _open(path)
-            if distrust is None or found.stamp.file != distrust.file or found.stamp.wal != distrust.wal:
+            if distrust is None or found.stamp.file != distrust.file:
                 return found
             found.close()
         try:
@@ -200,17 +203,28 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
 
 
 def _build(path: Path, fill: Fill) -> Path:
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
     _sweep(path)
     made = _beside(path, f".{os.urandom(4).hex()}.new")
-    with closing(_connect(made, "rwc")) as connection:
-        connection.executescript(f"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; {sql.SCHEMA}")
-        connection.execute("BEGIN")
-        fill(connection)
-        connection.execute("COMMIT")
-        connection.execute(f"PRAGMA application_id = {sql.APPLICATION_ID}")
-        connection.execute(f"PRAGMA user_version = {sql.SCHEMA_VERSION}")
-        connection.execute("PRAGMA journal_mode = WAL")
+    try:
+        with closing(_connect(made, "rwc")) as connection:
+            _create(connection, fill)
+    except (DatabaseGone, sqlite3.Error) as error:
+        # Nothing was there before, so nothing is gone: the folder or the disk refuses a new file.
+        found = translated(error, path) if isinstance(error, sqlite3.Error) else error
+        raise StoreFailure(str(found), hint=_WRITABLE) if isinstance(found, DatabaseGone) else found from None
     return made
+
+
+def _create(connection: sqlite3.Connection, fill: Fill) -> None:
+    connection.executescript(f"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; {sql.SCHEMA}")
+    connection.execute("BEGIN")
+    fill(connection)
+    connection.execute("COMMIT")
+    connection.execute(f"PRAGMA application_id = {sql.APPLICATION_ID}")
+    connection.execute(f"PRAGMA user_version = {sql.SCHEMA_VERSION}")
+    connection.execute("PRAGMA journal_mode = WAL")
 
 
 def _swap(path: Path, made: Path) -> None:
@@ -270,7 +284,7 @@ def _wait_for(descriptor: int, how: int, path: Path) -> None:
 
 
 def _no_file(path: Path, error: OSError) -> HermesError:
-    return StoreFailure(f"{path}: {error.strerror}", hint="the folder must be writable to run workflows in it")
+    return StoreFailure(f"{path}: {error.strerror}", hint=_WRITABLE)
 
 
 def _beside(path: Path, ending: str) -> Path:

@@ -26,8 +26,8 @@ class FastIndex:
 
     def __init__(self, path: Path) -> None:
         """Raises also InvalidInput for another program's database, and NewerSchema."""
-        self._path = path
-        self._connection = open_for_reading(path)
+        self._path = path.resolve()
+        self._connection = open_for_reading(self._path)
 
     def close(self) -> None:
         self._connection.close()

@@ -38,7 +38,8 @@ class SqliteQueue:
     """
 
     def __init__(self, path: Path, clock: Clock, lease_seconds: float, rebuild: Rebuild, home: str | None) -> None:
-        self._path = path
+        # SQLite names its other files after what a link leads to.
+        self._path = path.resolve()
         self._clock = clock
         self._lease_seconds = lease_seconds
         self._rebuild = rebuild

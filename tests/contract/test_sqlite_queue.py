@@ -1,0 +1,377 @@
+"""What only a file can do: vanish, break, be another program's, be opened by many processes at once."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+from tests.contract.queues import (
+    FrozenClock,
+    Shop,
+    beat,
+    call,
+    calls,
+    claim_until_empty,
+    offer_for_ever,
+    open_and_offer,
+    run,
+    spawn,
+    workflow,
+)
+
+from hermes_workflows.core.summary import OpenReview, RunSummary
+from hermes_workflows.errors import InvalidInput, NewerSchema, StoreFailure, TemporarilyLocked
+from hermes_workflows.store import sql
+from hermes_workflows.store.queue_port import Change, Claim, Indexed, ReviewRow, RunnerRow
+from hermes_workflows.store.sqlite_queue import SqliteQueue
+
+RUNS = (
+    run("kept", started_at="2026-11-29T12:00:00.000Z", home="here", tip="aa"),
+    run("done", started_at="2026-11-29T11:00:00.000Z", home="here", status="completed", result={"n": 2**80}),
+    run("foreign", started_at="2026-11-29T10:00:00.000Z", home="elsewhere"),
+)
+
+
+class Files:
+    """A queue file whose ledger knows RUNS."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "workflows.sqlite"
+        self.clock = FrozenClock()
+        self.rebuilt = 0
+        self.opened: list[SqliteQueue] = []
+
+    def rebuild(self) -> Iterable[Indexed]:
+        self.rebuilt += 1
+        return RUNS
+
+    def open(self) -> SqliteQueue:
+        queue = SqliteQueue.open(self.path, clock=self.clock, rebuild=self.rebuild, home="here")
+        self.opened.append(queue)
+        return queue
+
+    def shop(self) -> Shop:
+        return Shop(self.open(), self.clock, self.open)
+
+    def delete(self) -> None:
+        for path in self.path.parent.glob(f"{self.path.name}*"):
+            path.unlink()
+
+    def intact(self) -> bool:
+        """The file at the path is whole, and its queue answers as the ledger knows it."""
+        with closing(sqlite3.connect(self.path)) as connection:
+            whole = connection.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
+        return whole and self.open().list_indexed() == list(RUNS)
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Iterator[Files]:
+    files = Files(tmp_path)
+    yield files
+    for queue in files.opened:
+        queue.close()
+
+
+# --- made from the ledger ---------------------------------------------------------------------------------------
+
+
+def test_a_new_file_knows_every_run_and_wakes_the_unfinished_ones_of_this_workspace(files: Files) -> None:
+    queue = files.open()
+    assert queue.list_indexed() == list(RUNS)
+    assert [row.work for row in queue.work()] == [workflow("kept")]
+
+
+def test_an_existing_file_is_not_made_again(files: Files) -> None:
+    files.open().close()
+    files.open()
+    assert files.rebuilt == 1
+
+
+@pytest.mark.parametrize("left", [0, 1, 100, 4096, 5000, -4096, -1])
+def test_a_truncated_file_is_made_again(files: Files, left: int) -> None:
+    files.open().close()
+    size = files.path.stat().st_size
+    os.truncate(files.path, left if left >= 0 else size + left)
+    assert files.open().list_indexed() == list(RUNS)
+    assert files.intact()
+
+
+@pytest.mark.parametrize("content", [b"garbage " * 4000, b"SQLite format 3\0" + bytes(9000), b"x"])
+def test_a_file_of_garbage_is_made_again_and_kept_aside(files: Files, content: bytes) -> None:
+    files.path.write_bytes(content)
+    assert files.open().list_indexed() == list(RUNS)
+    assert files.path.with_name("workflows.sqlite.damaged").read_bytes() == content
+
+
+def test_damage_that_shows_only_in_a_page_makes_the_file_again(files: Files) -> None:
+    files.open().close()
+    whole = files.path.read_bytes()
+    files.path.write_bytes(whole[:4096] + b"\x5a" * (len(whole) - 4096))
+    assert files.open().list_indexed() == list(RUNS)
+    assert files.intact()
+
+
+def test_damage_that_sqlite_cannot_see_makes_the_file_again(files: Files) -> None:
+    files.open().close()
+    with closing(sqlite3.connect(files.path)) as connection:
+        connection.execute("UPDATE runs SET summary = substr(summary, 3)")
+        connection.commit()
+    assert files.open().list_indexed() == list(RUNS)
+
+
+def test_an_old_wal_is_not_taken_for_the_new_file_s_own(files: Files) -> None:
+    queue = files.open()
+    queue.apply(Change(offer=calls("kept", *"abc")), "ada")
+    kept = files.path.with_name("workflows.sqlite-wal").read_bytes()
+    queue.close()
+    files.delete()
+    files.path.with_name("workflows.sqlite-wal").write_bytes(kept)
+    assert [row.work for row in files.open().work()] == [workflow("kept")]
+    assert files.intact()
+
+
+# --- gone under a live process ----------------------------------------------------------------------------------
+
+
+def test_a_file_that_is_deleted_under_a_live_runner_is_made_again_with_its_leases(files: Files) -> None:
+    shop = files.shop()
+    shop.offer(*calls("kept", "a", "b"))
+    shop.claim("ada", limit=2)
+    files.delete()
+    assert shop.claim("bob") == []
+    assert shop.status() == {"kept/": "leased", "kept/a": "leased"}
+    assert shop.renew("kept/a") == "held"
+    shop.finish("kept/a")
+    assert files.intact()
+
+
+def test_a_run_that_advanced_while_its_row_vanished_gets_one_more_turn(files: Files) -> None:
+    shop = files.shop()
+    assert shop.claim("ada") == ["kept/"]
+    files.delete()
+    shop.finish("kept/")
+    assert shop.claim("ada") == ["kept/"]
+
+
+def test_every_live_process_enters_its_own_leases_again(files: Files) -> None:
+    shop, other = files.shop(), files.open()
+    shop.offer(call("kept", "b"))
+    shop.claim("ada", limit=1)
+    shop.claim("bob", queue=other)
+    files.delete()
+    assert shop.renew("kept/") == "held"
+    assert other.changed()
+    assert other.renew([shop.leases["kept/b"]], 30.0) == {shop.leases["kept/b"].token: "held"}
+    assert shop.status() == {"kept/": "leased", "kept/b": "leased"}
+    assert files.rebuilt == 2
+
+
+def test_a_lease_is_not_entered_over_that_of_somebody_who_was_first(files: Files) -> None:
+    shop = files.shop()
+    shop.claim("ada")
+    files.delete()
+    other = files.open()
+    assert shop.claim("bob", queue=other) == ["kept/"]
+    shop.offer(call("kept", "a"))
+    assert [row.runner for row in other.work("kept")] == ["bob", None]
+
+
+def test_an_idle_runner_notices_that_its_file_is_another_one(files: Files) -> None:
+    queue = files.open()
+    assert not queue.changed()
+    files.delete()
+    assert queue.changed()
+    files.open().apply(Change(offer=[call("kept", "a")]), "bob")
+    assert [row.work.key for row in queue.work()] == ["", "a"]
+
+
+def test_a_wal_that_is_deleted_under_a_live_process_is_noticed(files: Files) -> None:
+    queue = files.open()
+    queue.apply(Change(offer=[call("kept", "a")]), "ada")
+    files.path.with_name("workflows.sqlite-wal").unlink()
+    assert queue.list_indexed() == list(RUNS)
+    assert files.intact()
+
+
+def test_a_file_that_is_cut_under_a_live_process_is_made_again(files: Files) -> None:
+    queue = files.open()
+    os.truncate(files.path, 0)
+    assert queue.list_indexed() == list(RUNS)
+    assert files.intact()
+
+
+def test_a_file_that_is_overwritten_under_a_live_process_is_made_again(files: Files) -> None:
+    queue = files.open()
+    with open(files.path, "r+b") as file:
+        file.write(b"\x5a" * files.path.stat().st_size)
+    queue.apply(Change(offer=[call("kept", "a")]), "ada")
+    assert files.open().list_indexed() == list(RUNS)
+    assert files.intact()
+
+
+def test_whoever_closes_a_replaced_file_leaves_the_new_one_s_wal_alone(files: Files) -> None:
+    old = files.open()
+    old.apply(Change(offer=[call("kept", "old")]), "ada")
+    files.delete()
+    new = files.open()
+    new.apply(Change(offer=[call("kept", "new")]), "ada")
+    old.close()
+    assert files.path.with_name("workflows.sqlite-wal").exists()
+    assert [row.work.key for row in files.open().work()] == ["", "new"]
+
+
+def test_what_a_killed_builder_left_is_swept(files: Files) -> None:
+    files.path.with_name("workflows.sqlite.0a0b0c0d.new").write_bytes(b"half")
+    files.open()
+    assert not list(files.path.parent.glob("*.new*"))
+
+
+# --- other people's files ---------------------------------------------------------------------------------------
+
+
+def test_another_program_s_database_is_refused_and_left_alone(files: Files) -> None:
+    with closing(sqlite3.connect(files.path)) as connection:
+        connection.execute("CREATE TABLE photos (name TEXT)")
+    before = files.path.read_bytes()
+    with pytest.raises(InvalidInput, match="another program"):
+        files.open()
+    assert files.path.read_bytes() == before
+
+
+@pytest.mark.parametrize("step", [-1, 1])
+def test_an_older_file_is_made_again_and_a_newer_one_refused(files: Files, step: int) -> None:
+    files.open().close()
+    with closing(sqlite3.connect(files.path)) as connection:
+        connection.execute(f"PRAGMA user_version = {sql.SCHEMA_VERSION + step}")
+    if step > 0:
+        with pytest.raises(NewerSchema, match="newer version"):
+            files.open()
+    else:
+        files.open()
+    assert files.rebuilt == (1 if step > 0 else 2)
+
+
+def test_a_changed_shape_needs_a_new_version() -> None:
+    """Fails when a table or a stored value changes: raise SCHEMA_VERSION, then write the new number here."""
+    stored = (RunSummary, OpenReview, ReviewRow, RunnerRow)
+    shape = sql.SCHEMA + repr([[field.name for field in fields(kind)] for kind in stored])
+    assert (sql.SCHEMA_VERSION, zlib.crc32(shape.encode())) == (1, 2998143496)
+
+
+def test_a_folder_at_the_path_is_one_clear_error(files: Files) -> None:
+    files.path.mkdir()
+    with pytest.raises(StoreFailure, match=r"workflows\.sqlite: Is a directory"):
+        files.open()
+    assert [path.name for path in files.path.parent.iterdir()] == ["workflows.sqlite", "workflows.sqlite.lock"]
+
+
+def test_a_link_leads_to_one_file_under_both_names(files: Files) -> None:
+    queue = files.open()
+    link = files.path.with_name("link.sqlite")
+    link.symlink_to(files.path)
+    linked = SqliteQueue.open(link, clock=files.clock, rebuild=files.rebuild)
+    files.opened.append(linked)
+    linked.apply(Change(offer=[call("kept", "a")]), "ada")
+    assert [row.work.key for row in queue.work()] == ["", "a"]
+
+
+def test_a_full_disk_loses_nothing_and_stops_nothing_for_good(files: Files) -> None:
+    queue = files.open()
+    connection = queue._database.connection  # type: ignore[union-attr]
+    pages = connection.execute("PRAGMA page_count").fetchone()[0]
+    connection.execute(f"PRAGMA max_page_count = {pages}")
+    with pytest.raises(StoreFailure, match="disk is full"):
+        queue.apply(Change(offer=calls("kept", *map(str, range(500)))), "ada")
+    connection.execute("PRAGMA max_page_count = 100000")
+    queue.apply(Change(offer=[call("kept", "a")]), "ada")
+    assert [row.work.key for row in queue.work()] == ["", "a"]
+
+
+def test_a_file_somebody_else_is_writing_is_temporarily_locked(files: Files) -> None:
+    queue = files.open()
+    queue._database.connection.execute("PRAGMA busy_timeout = 0")  # type: ignore[union-attr]
+    with closing(sqlite3.connect(files.path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(TemporarilyLocked, match="another process"):
+            queue.apply(Change(offer=[call("kept", "a")]), "ada")
+        other.execute("ROLLBACK")
+    assert queue.apply(Change(claim=Claim(1)), "ada")
+
+
+# --- many processes ---------------------------------------------------------------------------------------------
+
+
+def test_eight_processes_claim_four_hundred_rows_each_once(files: Files) -> None:
+    keys = [f"k-{number}" for number in range(400)]
+    files.open().apply(Change(offer=calls("big", *keys)), "ada")
+    processes, told = spawn(claim_until_empty, files.path, 8)
+    had = [name for _ in processes for name in told.get(timeout=120)]
+    for process in processes:
+        process.join()
+    assert sorted(had) == sorted([f"big/{key}" for key in keys] + ["kept/"])
+
+
+def test_eight_processes_that_open_a_missing_file_make_one(files: Files) -> None:
+    processes, told = spawn(open_and_offer, files.path, 8)
+    made = sum(told.get(timeout=120) for _ in processes)
+    for process in processes:
+        process.join()
+    assert made == 1
+    assert len(files.open().work()) == 81
+
+
+def test_a_process_killed_while_it_writes_leaves_whole_transactions(files: Files) -> None:
+    files.open().close()
+    [process], told = spawn(offer_for_ever, files.path, 1)
+    while told.get(timeout=120) < 20:
+        pass
+    process.kill()
+    process.join()
+    keys = [row.work.key for row in files.open().work("runner-0")]
+    assert len(keys) >= 42
+    assert sorted(key[2:] for key in keys if key[0] == "a") == sorted(key[2:] for key in keys if key[0] == "b")
+
+
+# --- what a step costs ------------------------------------------------------------------------------------------
+
+
+def statements(queue: SqliteQueue, change: Change) -> list[str]:
+    """The statements one `apply` sends, by their first words."""
+    sent: list[str] = []
+    connection = queue._database.connection  # type: ignore[union-attr]
+    connection.set_trace_callback(lambda text: sent.append(" ".join(text.split()[:3])))
+    queue.apply(change, "ada")
+    connection.set_trace_callback(None)
+    return sent
+
+
+def test_a_step_is_one_transaction_of_a_fixed_number_of_statements(files: Files) -> None:
+    shop = files.shop()
+    shop.queue.heartbeat(beat("ada", shop.clock))
+    shop.claim()
+    for number in range(50):
+        shop.offer(call("kept", f"open-{number}"))
+    [name] = shop.claim(limit=1)
+    change = Change(
+        finish=[shop.leases[name]],
+        offer=[call("kept", "next")],
+        index=[run("kept", seq=7)],
+        claim=Claim(1),
+    )
+    sent = statements(files.opened[0], change)
+    assert sent[0].startswith("BEGIN IMMEDIATE")
+    assert sent[-1] == "COMMIT"
+    assert len(sent) == 10
+
+
+def test_a_claim_of_nothing_reads_four_times_and_writes_nothing(files: Files) -> None:
+    shop = files.shop()
+    shop.claim()
+    sent = statements(files.opened[0], Change(claim=Claim(4)))
+    assert [text.split()[0] for text in sent] == ["BEGIN", *["SELECT"] * 4, "COMMIT"]
