@@ -1,0 +1,36 @@
+"""A scripted agent: reads `hermes.agent-request/1` on stdin and answers by rule, without any account.
+
+It shows the whole protocol: one JSON document in, one out. Prose around the answer is allowed, and left out here.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+
+
+def summarise(given: dict) -> dict:
+    findings = [f"{check['name']} failed: {check['output']}" for check in given["checks"] if not check["ok"]]
+    findings += [f"{file['path']} has {file['long_lines']} long lines" for file in given["files"] if file["long_lines"]]
+    risk = "low" if not findings else "medium" if len(findings) < 3 else "high"
+    return {"headline": f"{len(findings)} findings", "risk": risk, "findings": findings}
+
+
+def plan(given: dict) -> dict:
+    findings = "; ".join(given["summary"]["findings"]) or "nothing to mend"
+    feedback = f" As asked: {given['feedback']}" if given["feedback"] else ""
+    return {"text": f"Mend, in this order: {findings}.{feedback}"}
+
+
+ANSWERS = {"summariser": summarise, "planner": plan}
+
+
+def main() -> None:
+    request = json.load(sys.stdin)
+    output = ANSWERS[request["name"]](request["input"])
+    usage = {"input_tokens": len(json.dumps(request)) // 4, "output_tokens": len(json.dumps(output)) // 4, "cost_usd": 0}
+    print(json.dumps({"schema": "hermes.agent-response/1", "output": output, "usage": usage, "error": None}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,269 @@
+"""A body rebuilt from receipts at any await decides the same (SEMANTICS §1): random programs, orders and crashes."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from hermes_workflows.authoring import goal, parallel, pipeline, step, workflow
+from hermes_workflows.errors import CallFailed
+from tests.core.driving import Driver
+
+
+@step
+def leaf(value: int = 1) -> int:
+    return value
+
+
+# A program is a nested list; `run` interprets it. Shrinking works on the lists.
+_LEAVES = st.sampled_from(["leaf", "named", "keyed", "sleep", "fails", "breaks", "nothing"])
+_NODES = st.sampled_from(
+    ["sequence", "gather", "group", "parallel", "limited", "pipeline", "goal", "timeout", "wait_for", "first",
+     "cancelled", "guarded", "finally", "queue", "lock", "event", "shield", "agen", "completed", "orphan"]
+)  # fmt: skip
+PROGRAMS = st.recursive(_LEAVES, lambda inner: st.tuples(_NODES, st.lists(inner, min_size=1, max_size=3)), max_leaves=9)
+
+
+class Interpreter:
+    def __init__(self, program: Any) -> None:
+        self.program = program
+        self.finallies = 0
+
+    async def run(self, node: Any) -> Any:
+        if isinstance(node, str):
+            return await getattr(self, f"leaf_{node}")()
+        return await getattr(self, f"do_{node[0]}")(node[1])
+
+    async def leaf_leaf(self) -> Any:
+        return await leaf()
+
+    async def leaf_named(self) -> Any:
+        return await leaf(2) + await leaf(3)
+
+    async def leaf_keyed(self) -> Any:
+        call = leaf(4)
+        return await call + await call
+
+    async def leaf_sleep(self) -> Any:
+        await asyncio.sleep(5)
+        return 0
+
+    async def leaf_fails(self) -> Any:
+        try:
+            return await leaf(-1)
+        except CallFailed:
+            return -100
+
+    async def leaf_breaks(self) -> Any:
+        # Uncaught here: task groups cancel their children in the order of a set.
+        return await leaf(-1)
+
+    async def leaf_nothing(self) -> Any:
+        await asyncio.sleep(0)
+        return 0
+
+    async def do_sequence(self, inner: list[Any]) -> Any:
+        return sum([await self.run(each) for each in inner])
+
+    async def do_gather(self, inner: list[Any]) -> Any:
+        return sum(await asyncio.gather(*(self.run(each) for each in inner)))
+
+    async def do_group(self, inner: list[Any]) -> Any:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(self.run(each)) for each in inner]
+        return sum(task.result() for task in tasks)
+
+    async def do_parallel(self, inner: list[Any]) -> Any:
+        return sum(await parallel([self.run(each) for each in inner]))
+
+    async def do_limited(self, inner: list[Any]) -> Any:
+        done = await parallel({f"b{n}": self.run(each) for n, each in enumerate(inner)}, limit=1)
+        return sum(done.values())
+
+    async def do_pipeline(self, inner: list[Any]) -> Any:
+        return sum(await pipeline(inner, self.run, lambda value: leaf(value)))
+
+    async def do_goal(self, inner: list[Any]) -> Any:
+        async def do(last: Any) -> Any:
+            return (last or 0) + 1 + 0 * await self.run(inner[0])
+
+        return await goal(do, lambda value: value >= 2)
+
+    async def do_timeout(self, inner: list[Any]) -> Any:
+        try:
+            async with asyncio.timeout(3):
+                return await self.do_sequence(inner)
+        except TimeoutError:
+            return await leaf(50)
+
+    async def do_wait_for(self, inner: list[Any]) -> Any:
+        try:
+            return await asyncio.wait_for(self.do_sequence(inner), 4)
+        except TimeoutError:
+            return -4
+
+    async def do_first(self, inner: list[Any]) -> Any:
+        tasks = [asyncio.create_task(self.run(each)) for each in inner]
+        done, rest = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in rest:
+            task.cancel()
+        await asyncio.gather(*rest, return_exceptions=True)
+        return sum(task.result() for task in done)
+
+    async def do_cancelled(self, inner: list[Any]) -> Any:
+        task = asyncio.create_task(self.do_sequence(inner))
+        await leaf(7)
+        task.cancel()
+        try:
+            return await task
+        except asyncio.CancelledError:
+            return 7
+
+    async def do_guarded(self, inner: list[Any]) -> Any:
+        try:
+            return await self.do_group([("finally", inner), ("finally", ["leaf"]), ("finally", ["named"]), "breaks"])
+        except Exception:
+            return await leaf(9)
+
+    async def do_finally(self, inner: list[Any]) -> Any:
+        try:
+            return await self.do_sequence(inner)
+        finally:
+            # The request tells in which order tasks were cancelled: an order that comes from sets inside asyncio.
+            self.finallies += 1
+            await leaf(1000 + self.finallies)
+
+    async def do_queue(self, inner: list[Any]) -> Any:
+        jobs: asyncio.Queue[Any] = asyncio.Queue()
+        results: list[Any] = []
+        for each in inner:
+            jobs.put_nowait(each)
+
+        async def work() -> None:
+            while not jobs.empty():
+                results.append(await self.run(jobs.get_nowait()))
+
+        await asyncio.gather(work(), work())
+        return sum(results)
+
+    async def do_lock(self, inner: list[Any]) -> Any:
+        lock = asyncio.Lock()
+
+        async def held(node: Any) -> Any:
+            async with lock:
+                return await self.run(node)
+
+        return sum(await asyncio.gather(*map(held, inner)))
+
+    async def do_event(self, inner: list[Any]) -> Any:
+        event = asyncio.Event()
+
+        async def waiter() -> int:
+            await event.wait()
+            return await leaf(1)
+
+        async def setter() -> Any:
+            value = await self.do_sequence(inner)
+            event.set()
+            return value
+
+        return sum(await asyncio.gather(waiter(), setter()))
+
+    async def do_shield(self, inner: list[Any]) -> Any:
+        task = asyncio.create_task(self.do_sequence(inner))
+        try:
+            async with asyncio.timeout(2):
+                return await asyncio.shield(task)
+        except TimeoutError:
+            return await task
+
+    async def do_agen(self, inner: list[Any]) -> Any:
+        async def produce() -> Any:
+            try:
+                for each in inner:
+                    yield await self.run(each)
+            finally:
+                await leaf(13)
+
+        async for value in produce():
+            return value
+
+    async def do_completed(self, inner: list[Any]) -> Any:
+        tasks = [asyncio.create_task(self.run(each)) for each in inner]
+        return sum([await each for each in asyncio.as_completed(tasks)])
+
+    async def do_orphan(self, inner: list[Any]) -> Any:
+        self.kept = asyncio.create_task(self.do_sequence(inner))
+        return await leaf(17)
+
+
+@workflow
+async def interpreted(inputs: dict) -> Any:
+    return await Interpreter(None).run(_tuples(inputs["program"]))
+
+
+def _tuples(node: Any) -> Any:
+    return node if isinstance(node, str) else (node[0], [_tuples(each) for each in node[1]])
+
+
+def _lists(node: Any) -> Any:
+    return node if isinstance(node, str) else [node[0], [_lists(each) for each in node[1]]]
+
+
+def _answer_one(driver: Driver, chance: random.Random) -> None:
+    if driver.live.withdrawn and chance.random() < 0.3:
+        driver.late(chance.choice(sorted(driver.live.withdrawn)))
+        return
+    key = chance.choice(driver.open)
+    call = driver.live.outstanding[key]
+    fails = call.kind == "step" and call.request["arguments"] == {"value": -1}
+    driver.answer(key, error="broken" if fails else None)
+
+
+def _play(program: Any, seed: int, crashes: float) -> Driver:
+    chance = random.Random(seed)
+    driver = Driver(interpreted, {"program": _lists(program)}, seed=str(seed))
+    for _ in range(300):
+        if driver.decision.end or driver.decision.stuck:
+            return driver
+        twin, _ = driver.rebuilt()
+        assert twin.state() == driver.live.state()
+        assert twin.evict() == []
+        if chance.random() < crashes:
+            driver.crash()
+        _answer_one(driver, chance)
+    raise AssertionError("the program did not end")
+
+
+SETTINGS = settings(deadline=None, max_examples=1000, suppress_health_check=list(HealthCheck))
+
+
+@SETTINGS
+@given(PROGRAMS, st.integers(0, 2**32))
+def test_a_rebuilt_body_has_the_same_calls_open_at_every_step(program: Any, seed: int) -> None:
+    driver = _play(program, seed, crashes=0.1)
+    rebuilt, decision = driver.rebuilt()
+    assert decision.end == driver.decision.end
+    assert decision.stuck == driver.decision.stuck
+    assert len(driver.requested) == len(set(driver.requested))
+    assert rebuilt.evict() == []
+    assert driver.live.evict() == []
+
+
+_STRUCTURED = {"sequence", "gather", "group", "parallel", "limited", "pipeline", "goal"}
+
+
+def _is_structured(node: Any) -> bool:
+    return node not in ("sleep", "breaks") if isinstance(node, str) else node[0] in _STRUCTURED and all(map(_is_structured, node[1]))
+
+
+@SETTINGS
+@given(PROGRAMS.filter(_is_structured), st.integers(0, 2**32), st.integers(0, 2**32))
+def test_keys_of_structured_code_do_not_depend_on_who_finishes_first(program: Any, one: int, two: int) -> None:
+    first, second = _play(program, one, 0), _play(program, two, 0)
+    assert set(first.requested) == set(second.requested)
+    assert first.decision.end == second.decision.end
