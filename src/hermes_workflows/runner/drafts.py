@@ -134,11 +134,11 @@ def attempt_failed(job: Job, executed: Executed, started: datetime, ended: datet
     return draft(receipt, _author(job))
 
 
-def agent_attempt(job: Job, attempt: AgentAttempt, number: int, stamp: Stamp) -> Draft:
+def agent_attempt(job: Job, attempt: AgentAttempt, stamp: Stamp) -> Draft:
     """An agent's answer that was refused, before it is asked again."""
     call = job.call
     receipt = CallReceipt(
-        path=layout.attempt(call.key, number),
+        path=layout.attempt(call.key, attempt.number),
         kind="agent",
         key=call.key,
         status="failed",
@@ -147,7 +147,7 @@ def agent_attempt(job: Job, attempt: AgentAttempt, number: int, stamp: Stamp) ->
         error=attempt.failure,
         execution=stamp.execution(
             call,
-            attempt=number,
+            attempt=attempt.number,
             operation_id=job.operation_id,
             started_at=in_milliseconds(attempt.started_at),
             finished_at=in_milliseconds(attempt.finished_at),

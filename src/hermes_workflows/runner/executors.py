@@ -267,8 +267,18 @@ def _execute_agent(job: Job, report: Report) -> Executed:
         now=around.clock.now,
         on_attempt=report,
     )
-    # run_agent has used up its attempts itself: each had to carry the errors of the one before.
-    return Executed(outcome.status, outcome.output, outcome.error, outcome.usage, retryable=False)
+    last = outcome.attempts[-1]
+    return Executed(
+        outcome.status,
+        outcome.output,
+        outcome.error,
+        # Earlier attempts have receipts with their own usage; a sum here would count it twice.
+        usage=last.usage,
+        redactions=last.redactions,
+        transcript=last.transcript,
+        # run_agent has used up the attempts itself: each had to carry the errors of the one before.
+        retryable=False,
+    )
 
 
 EXECUTORS: Mapping[str, Callable[[Job, Report], Executed]] = {

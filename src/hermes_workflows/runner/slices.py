@@ -15,6 +15,7 @@ import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from types import FrameType
 from typing import Any, TypeVar
 
 from ..errors import HermesError, NotInAWorkflow
@@ -142,7 +143,7 @@ class DeadManSwitch:
 _inside = threading.local()
 _installed = threading.Lock()
 
-# A closed list: events that name work with the world. Reading is left alone, since lazy imports read files.
+# A closed list: events that name work with the world. Reading files is left alone.
 _REFUSED = frozenset(
     {
         "os.exec", "os.fork", "os.forkpty", "os.kill", "os.killpg", "os.link", "os.listdir", "os.mkdir", "os.posix_spawn",
@@ -164,7 +165,7 @@ def install_audit_hook() -> None:
 def _refuse_impure(event: str, args: tuple[Any, ...]) -> None:
     if not getattr(_inside, "active", False):
         return
-    if event in _REFUSED or (event == "open" and _writes(args)):
+    if (event in _REFUSED or (event == "open" and _writes(args))) and not _is_importing(sys._getframe(1)):
         what = f"{event}({args[0]!r})" if args else event
         raise NotInAWorkflow(
             f"{what[:200]} inside a workflow body, which must decide the same when it is replayed",
@@ -173,6 +174,14 @@ def _refuse_impure(event: str, args: tuple[Any, ...]) -> None:
 
 
 def _writes(args: tuple[Any, ...]) -> bool:
-    path, flags = args[0], args[2]
-    # The import system caches byte code; that is no work of the body.
-    return isinstance(flags, int) and bool(flags & _WRITING) and "__pycache__" not in str(path)
+    flags = args[2]
+    return isinstance(flags, int) and bool(flags & _WRITING)
+
+
+def _is_importing(frame: FrameType | None) -> bool:
+    """Whether the import system asks: it lists folders and writes byte code, which is no work of the body."""
+    while frame is not None:
+        if frame.f_globals.get("__name__") == "importlib._bootstrap_external":
+            return True
+        frame = frame.f_back
+    return False
