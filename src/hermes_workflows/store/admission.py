@@ -11,15 +11,19 @@ The git ledger asks it inside each compare-and-swap, the memory ledger under its
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 from ..core import layout
 from ..core.layout import Role
+from ..core.names import check_run_id
 from ..core.receipts import Receipt, load
 from ..errors import IntegrityError, InvalidInput
 from .ports import Ended, Entry, Head, PathTaken, Stale
+
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
 # No path of ours contains these; a tree that did could write outside a checkout.
 _FORBIDDEN_PARTS = frozenset({"", ".", ".."})
@@ -56,6 +60,16 @@ def check_entry(entry: Entry) -> None:
         _check_path(path, Role.RESULT, Role.NOTE)
     for path in entry.files:
         _check_path(path, Role.FILE, Role.DERIVED)
+
+
+def check_start(entry: Entry, day: str) -> None:
+    """Raises InvalidInput for an entry that no run may start with."""
+    check_entry(entry)
+    check_run_id(entry.run_id)
+    if not entry.drafts or entry.drafts[0].path != layout.RUN:
+        raise InvalidInput(f"a run starts with {layout.RUN}")
+    if not _DAY.fullmatch(day):
+        raise InvalidInput(f"{day!r} is no day: yyyy-mm-dd")
 
 
 def admit(entry: Entry, folder: RunFolder, head: Head) -> Recorded | PathTaken | Stale | Ended:

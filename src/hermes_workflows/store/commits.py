@@ -11,6 +11,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 
 from ..core import layout
 from ..core.receipts import Author, Receipt
@@ -70,6 +71,8 @@ def parse(data: bytes, oid: bytes) -> Commit:
 
 def one_line(text: str) -> str:
     """`text` without line ends, control and direction characters: it fills one line and stays on it."""
+    if text.isascii() and text.isprintable():
+        return " ".join(text.split())
     spaced = "".join(" " if unicodedata.category(char)[0] in "CZ" else char for char in text)
     return " ".join(spaced.split())
 
@@ -142,6 +145,7 @@ def _cut(subject: str) -> str:
     return subject if len(subject) <= SUBJECT_LENGTH else subject[: SUBJECT_LENGTH - 1] + "…"
 
 
+@lru_cache(maxsize=256)
 def _identity(who: Author) -> str:
     name = one_line(who.name.translate({ord("<"): None, ord(">"): None})).strip(" .,:;\"'\\") or "unknown"
     email = "".join(who.email.translate({ord("<"): None, ord(">"): None}).split())

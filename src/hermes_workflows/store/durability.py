@@ -1,8 +1,10 @@
-"""When something is on disk: objects first, then the ref that names them, then the folder the ref lies in.
+"""When something is on disk: never a ref before the objects it names, and both before anything is acknowledged.
 
-On ext4 with an ordered journal, writing out all new files makes their blocks part of the running transaction, and
-one fsync of a file made *after* them commits it: 2 fsyncs an append, however many objects it has (630-750 receipts
-a second instead of 310-445 with one fsync each). Elsewhere every file and every folder is fsynced, in parallel.
+On ext4 with an ordered journal that takes one fsync an append, however many objects it has. Writing out the new files
+and waiting for it puts their blocks, sizes and names into the running transaction or an earlier one; the ref is renamed
+after that, so its transaction is the same or a later one; transactions reach the disk in order and whole; and the
+fsync of the ref's folder waits for the last of them. Elsewhere every file and folder is fsynced, in parallel, before
+the rename, and the ref's folder after it.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import fcntl
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Literal, Protocol
@@ -32,7 +34,10 @@ class Barrier(Protocol):
         """Take over an open, written file that lies in `folder`."""
 
     def settle(self) -> None:
-        """After this and one `Disk.sync_file` of a younger file, all held files are on disk."""
+        """After this, nothing that is done later can reach the disk before what is held."""
+
+    def close(self) -> None:
+        """Let go of what was held and never settled: the append has failed."""
 
 
 class Disk:
@@ -103,9 +108,12 @@ class _Nothing:
     def settle(self) -> None:
         pass
 
+    def close(self) -> None:
+        pass
+
 
 class _WriteOut:
-    """ext4: allocate and write the blocks of every file; the commit that the next fsync forces waits for them."""
+    """ext4: write the blocks of every file, so that its journal has all that a later rename depends on."""
 
     def __init__(self, disk: Disk) -> None:
         self._disk = disk
@@ -126,6 +134,9 @@ class _WriteOut:
             self._disk.counts["writeouts"] += len(descriptors)
         finally:
             _close(descriptors)
+
+    def close(self) -> None:
+        _close(self._open)
 
 
 class _FsyncEach:
@@ -148,6 +159,9 @@ class _FsyncEach:
         with ThreadPoolExecutor(8) as pool:
             list(pool.map(self._disk.sync_folder, folders))
 
+    def close(self) -> None:
+        _close(self._open)
+
     def _sync_files(self) -> None:
         descriptors, self._open = self._open, []
         try:
@@ -157,9 +171,9 @@ class _FsyncEach:
             _close(descriptors)
 
 
-def _close(descriptors: Iterable[int]) -> None:
-    for descriptor in descriptors:
-        os.close(descriptor)
+def _close(descriptors: list[int]) -> None:
+    while descriptors:
+        os.close(descriptors.pop())
 
 
 def _find_sync_file_range() -> Callable[[int, int, int, int], int] | None:

@@ -9,7 +9,6 @@ import os
 import shutil
 import subprocess
 from collections.abc import Mapping
-from pathlib import Path
 
 _ENVIRONMENT = {
     "GIT_CONFIG_NOSYSTEM": "1",
@@ -20,7 +19,7 @@ _ENVIRONMENT = {
 }
 
 
-def delete_refs(repository: Path, values: Mapping[str, str]) -> bool:
+def delete_refs(repository: str, values: Mapping[str, str]) -> bool:
     """Delete refs that still have these values, all or none; False when git is missing or refuses."""
     git = shutil.which("git")
     if git is None:
@@ -31,7 +30,7 @@ def delete_refs(repository: Path, values: Mapping[str, str]) -> bool:
         [git, "-c", f"safe.directory={repository}", "-c", "core.hooksPath=/dev/null", "update-ref", "--stdin"],
         input=commands.encode(),
         cwd=repository,
-        env={**_ENVIRONMENT, "GIT_DIR": os.fspath(repository)},
+        env={**_ENVIRONMENT, "GIT_DIR": repository},
         capture_output=True,
         timeout=60,
         check=False,

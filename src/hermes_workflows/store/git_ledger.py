@@ -7,7 +7,7 @@ write the objects, put them on disk, move the ref. Several entries share one pas
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from ..core.names import check_run_id, run_component
 from ..core.receipts import Author, Receipt
 from ..errors import Conflict, IntegrityError, NotFound, StoreFailure, TemporarilyLocked
 from . import commits, peek, repository
-from .admission import Recorded, admit, check_entry
+from .admission import Recorded, admit, check_entry, check_start
 from .case_folding import could_be_another_case_of
 from .commits import Commit
 from .durability import Barrier, Durability, disk_for
@@ -24,8 +24,8 @@ from .objects import Objects
 from .ports import Appended, Entry, Head, Outcome, Problem
 from .refs import Move, Patience, Refs
 from .repository import GENESIS
-from .sealing import Sealed, Sealer
-from .snapshots import Snapshot, Snapshots
+from .sealing import Seal, Sealed, Sealer
+from .snapshots import Located, Snapshot, Snapshots
 from .trees import FILE, Item
 from .verify import verify_run
 
@@ -49,7 +49,7 @@ class GitLedger:
     """`ports.Ledger` on a bare repository. Thread-safe; any number of processes."""
 
     def __init__(self, path: Path, *, clock: Clock, durability: Durability, committer: str, patience: Patience) -> None:
-        self._path = path
+        self.path = path
         self._clock = clock
         self._committer = Author(committer)
         self._home = repository.workspace_id(path)
@@ -58,6 +58,7 @@ class GitLedger:
         self._refs = Refs(path, self.disk, patience)
         self._snapshots = Snapshots(self.objects)
         self._sealed = Sealed(path, self._snapshots)
+        self._sealer = Sealer(path, self._refs, self._snapshots, self._sealed, self.disk)
         self._genesis_root = self._snapshots.trees.open(self._snapshots.commit(_GENESIS).tree)
 
     @classmethod
@@ -85,13 +86,11 @@ class GitLedger:
         return self._home
 
     def create(self, entry: Entry, day: str) -> Appended:
-        check_entry(entry)
-        check_run_id(entry.run_id)
-        with _disk_errors(self._path), self._refs.locked([entry.run_id]):
+        check_start(entry, day)
+        with self._writing([entry.run_id]) as barrier:
             self._refuse_existing(entry.run_id)
             folder = f"runs/{day}/{run_component(entry.run_id)}"
             start = Snapshot(entry.run_id, _GENESIS, self._genesis_root, folder, -1, self._snapshots)
-            barrier = self.disk.barrier()
             plan = self._plan(start, None, [replace(entry, decided_at=None)], barrier)
             if not self._move([plan], barrier)[0]:
                 raise Conflict(f"run {entry.run_id} exists already")
@@ -109,50 +108,57 @@ class GitLedger:
         for _ in range(_ATTEMPTS):
             if not waiting:
                 return [outcomes[position] for position in range(len(entries))]
-            with _disk_errors(self._path):
-                self._append_once(entries, waiting, outcomes)
-        raise TemporarilyLocked(f"another program keeps moving refs in {self._path}", hint="try again in a moment")
+            self._append_once(entries, waiting, outcomes)
+        raise TemporarilyLocked(f"another program keeps moving refs in {self.path}", hint="try again in a moment")
 
     def head(self, run_id: str) -> Head | None:
         tip = self._tip(run_id)
         found = tip or self._sealed.tip(run_component(run_id))
         if not found:
             return None
-        head, _ = self._snapshots.locate(bytes.fromhex(found))
+        head = self._snapshots.locate(bytes.fromhex(found)).head
         return replace(head, sealed=tip is None) if head.run_id == run_id else None
 
     def read(self, run_id: str, since: str | None = None) -> tuple[Head, list[Receipt]]:
-        snapshot = self._snapshot(run_id)
+        snapshot = self._current(run_id)
         old = self._snapshots.at(bytes.fromhex(since)) if since and since != GENESIS else None
         return snapshot.head(), self._snapshots.receipts(snapshot, old)
 
     def file(self, run_id: str, path: str) -> bytes | None:
-        return self._snapshot(run_id).content(path)
+        return self._current(run_id).content(path)
 
     def heads(self) -> Iterator[Head]:
-        living = [self._living_head(name, tip) for name, tip in peek.list_refs(self._path, peek.RUNS).items()]
-        for head, _ in sorted(living, key=lambda pair: pair[1], reverse=True):
-            yield head
-        seen = {run_component(head.run_id) for head, _ in living}
+        living = [self._locate(name, tip) for name, tip in peek.list_refs(self.path, peek.RUNS).items()]
+        newest_first = sorted(living, key=lambda found: (found.time, found.head.run_id), reverse=True)
+        yield from (found.head for found in newest_first)
+        seen = {run_component(found.head.run_id) for found in living}
         yield from (head for head in self._sealed.heads() if run_component(head.run_id) not in seen)
 
     def seal(self, keep: int = 1000) -> int:
-        with _disk_errors(self._path):
-            sealer = Sealer(self._path, self._refs, self._snapshots, self._sealed, self.disk)
-            return sealer.seal(self._committer, commits.commit_time(self._clock.now()), keep)
+        with _disk_errors(self.path):
+            return self._sealer.seal(Seal(self._committer, commits.commit_time(self._clock.now())), keep)
 
     def verify(self, run_id: str) -> list[Problem]:
-        return verify_run(self._snapshots, self._snapshot(run_id))
+        return verify_run(self._snapshots, self._current(run_id))
 
     def close(self) -> None:
         self.objects.close()
+
+    @contextlib.contextmanager
+    def _writing(self, run_ids: Iterable[str]) -> Iterator[Barrier]:
+        """Our locks for these runs, and a barrier for what is written under them."""
+        with (
+            _disk_errors(self.path),
+            self._refs.locked(run_ids),
+            contextlib.closing(self.disk.barrier()) as barrier,
+        ):
+            yield barrier
 
     def _append_once(
         self, entries: Sequence[Entry], waiting: dict[str, list[int]], outcomes: dict[int, Outcome]
     ) -> None:
         """One attempt for all runs in `waiting`; those that are settled leave it."""
-        with self._refs.locked(waiting):
-            barrier = self.disk.barrier()
+        with self._writing(waiting) as barrier:
             plans = [
                 self._plan_living(run_id, [entries[position] for position in positions], barrier)
                 for run_id, positions in waiting.items()
@@ -163,8 +169,9 @@ class GitLedger:
                 outcomes.update(zip(waiting.pop(plan.run_id), plan.outcomes, strict=True))
 
     def _plan_living(self, run_id: str, entries: Sequence[Entry], barrier: Barrier) -> _Plan:
+        tip = self._tip(run_id)
         # A sealed run has ended, so `admit` records nothing for it and the missing ref stays missing.
-        return self._plan(self._snapshot(run_id), self._tip(run_id), entries, barrier)
+        return self._plan(self._snapshot(run_id, tip), tip, entries, barrier)
 
     def _plan(self, start: Snapshot, old: str | None, entries: Sequence[Entry], barrier: Barrier) -> _Plan:
         """Ask for each entry in turn, on top of what the ones before it add, and write what is admitted."""
@@ -211,34 +218,38 @@ class GitLedger:
         return [moved.get(plan.run_id, True) for plan in plans]
 
     def _refuse_existing(self, run_id: str) -> None:
-        living = {name.removeprefix(peek.RUNS): tip for name, tip in peek.list_refs(self._path, peek.RUNS).items()}
+        living = {name.removeprefix(peek.RUNS): tip for name, tip in peek.list_refs(self.path, peek.RUNS).items()}
         could_be_same = could_be_another_case_of(run_id)
         for component in filter(could_be_same, {**living, **self._sealed.folders()}):
             tip = living.get(component) or self._sealed.tip(component)
-            other = self._living_head(component, tip)[0].run_id
+            other = self._locate(component, tip).head.run_id
             if other.lower() == run_id.lower():
                 told = "" if other == run_id else f" as {other}, which differs only in case"
                 raise Conflict(f"run {run_id} exists already{told}", hint="choose another id")
 
-    def _living_head(self, name: str, tip: str) -> tuple[Head, int]:
-        """A head for every ref: one whose commit cannot be read has no folder, and fails when it is read."""
+    def _locate(self, name: str, tip: str) -> Located:
+        """Something for every ref: one whose commit cannot be read has no folder, and fails when it is read."""
         try:
-            return self._snapshots.locate(bytes.fromhex(tip))
+            if tip:
+                return self._snapshots.locate(bytes.fromhex(tip))
         except IntegrityError:
-            return Head(name.removeprefix(peek.RUNS), tip, ""), 0
+            pass
+        return Located(Head(name.removeprefix(peek.RUNS), tip, ""), 0, b"", ended=False)
 
     def _tip(self, run_id: str) -> str | None:
         check_run_id(run_id)
-        return peek.read_ref(self._path, peek.RUNS + run_component(run_id))
+        return peek.read_ref(self.path, peek.RUNS + run_component(run_id))
 
-    def _snapshot(self, run_id: str) -> Snapshot:
-        """The run as it stands, living or sealed. Raises NotFound, IntegrityError."""
-        tip = self._tip(run_id)
+    def _current(self, run_id: str) -> Snapshot:
+        return self._snapshot(run_id, self._tip(run_id))
+
+    def _snapshot(self, run_id: str, tip: str | None) -> Snapshot:
+        """The run as its ref `tip` or, without one, the ledger has it. Raises NotFound, IntegrityError."""
         found = tip or self._sealed.tip(run_component(run_id))
         snapshot = self._snapshots.at(bytes.fromhex(found)) if found else None
         if snapshot is None or snapshot.run_id != run_id:
             raise NotFound(f"there is no run {run_id}", hint="`hermes-workflows list` shows the runs of this workspace")
-        return replace(snapshot, sealed=tip is None)
+        return snapshot if tip else replace(snapshot, sealed=True)
 
 
 @contextlib.contextmanager

@@ -7,6 +7,7 @@ see after a restart.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,7 +17,7 @@ from ..core.checks import CommitFacts, check_run
 from ..core.names import check_run_id, run_component
 from ..core.receipts import Receipt
 from ..errors import Conflict, IntegrityError, NotFound
-from .admission import Recorded, admit, check_entry, read_receipt
+from .admission import Recorded, admit, check_entry, check_start, read_receipt
 from .commits import receipt_trailers
 from .ports import Appended, Entry, Head, Outcome, Problem
 
@@ -29,7 +30,7 @@ class _Run:
 
     run_id: str
     folder: str
-    order: int
+    moved: int = 0
     tip: str = _START
     last_seq: int = -1
     sealed: bool = False
@@ -60,6 +61,7 @@ class MemoryLedger:
         self._home = home
         self._runs: dict[str, _Run] = {}
         self._in_ledger: set[str] = set()
+        self._moves = itertools.count(1)
         self._lock = threading.RLock()
 
     @property
@@ -67,14 +69,13 @@ class MemoryLedger:
         return self._home
 
     def create(self, entry: Entry, day: str) -> Appended:
-        check_entry(entry)
-        check_run_id(entry.run_id)
+        check_start(entry, day)
         with self._lock:
             for existing in self._runs:
                 if existing.lower() == entry.run_id.lower():
                     told = "" if existing == entry.run_id else f" as {existing}, which differs only in case"
                     raise Conflict(f"run {entry.run_id} exists already{told}", hint="choose another id")
-            run = _Run(entry.run_id, f"runs/{day}/{run_component(entry.run_id)}", len(self._runs))
+            run = _Run(entry.run_id, f"runs/{day}/{run_component(entry.run_id)}")
             outcome = self._append(run, replace(entry, decided_at=None))
             assert isinstance(outcome, Appended)  # the folder was empty, so nothing could refuse the entry
             self._runs[entry.run_id] = run
@@ -106,15 +107,16 @@ class MemoryLedger:
 
     def heads(self) -> Iterator[Head]:
         with self._lock:
-            runs = sorted(self._runs.values(), key=lambda run: (run.sealed, -run.order))
+            runs = sorted(self._runs.values(), key=lambda run: (run.sealed, -run.moved))
             return iter([run.head() for run in runs])
 
     def seal(self, keep: int = 1000) -> int:
         """As in git: `sealed` in a head says that only the ledger still knows the run."""
         with self._lock:
-            finished = [run for run in self._runs.values() if run.has(layout.RESULT)]
-            new = [run for run in finished if run.run_id not in self._in_ledger]
-            self._in_ledger.update(run.run_id for run in new)
+            finished = [run for run in self._runs.values() if run.has(layout.RESULT) and not run.sealed]
+            finished.sort(key=lambda run: run.moved)
+            new = {run.run_id for run in finished} - self._in_ledger
+            self._in_ledger |= new
             for run in finished[: max(len(finished) - keep, 0)]:
                 run.sealed = True
             return len(new)
@@ -141,6 +143,7 @@ class MemoryLedger:
         if not isinstance(answer, Recorded):
             return answer
         base = run.tip
+        run.moved = next(self._moves)
         changed = tuple(path for path in answer.files if path in run.files)
         run.files.update(answer.files)
         run.last_seq = max((receipt.seq for receipt in answer.receipts), default=run.last_seq)

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..errors import IntegrityError
+from ..errors import IntegrityError, StoreFailure
 
 RUNS = "refs/runs/"
 LEDGER = "refs/heads/ledger"
@@ -22,15 +22,15 @@ _PACKED_LINE = re.compile(rb"^([0-9a-f]{40}) (\S+)$", re.MULTILINE)
 Stamp = tuple[int, ...]
 
 
-def read_ref(repository: Path, name: str) -> str | None:
+def read_ref(repository: Path | str, name: str) -> str | None:
     """The commit id `name` points to, as 40 hex digits, or None.
 
     Raises IntegrityError for a file that holds no commit id, such as one that a power cut left empty.
     """
-    data = _content(repository / name)
+    data = _content(f"{repository}/{name}")
     if data is not None:
         return _commit_id(name, data)
-    packed = _content(repository / "packed-refs") or b""
+    packed = _content(f"{repository}/packed-refs") or b""
     found = re.search(rb"^([0-9a-f]{40}) " + re.escape(name.encode()) + rb"$", packed, re.MULTILINE)
     return found[1].decode() if found else None
 
@@ -40,12 +40,12 @@ def list_refs(repository: Path, prefix: str) -> dict[str, str]:
 
     A damaged ref must not hide the others; reading it by `read_ref` raises.
     """
-    packed = _content(repository / "packed-refs") or b""
+    packed = _content(f"{repository}/packed-refs") or b""
     refs = {name.decode(): value.decode() for value, name in _PACKED_LINE.findall(packed)}
     refs = {name: value for name, value in refs.items() if name.startswith(prefix)}
     for name in _loose_names(repository, prefix):
         # A ref that was deleted between the listing and the reading is in neither place, and is left out.
-        if (data := _content(repository / name)) is not None:
+        if (data := _content(f"{repository}/{name}")) is not None:
             refs[name] = data[:40].decode() if _COMMIT_ID.match(data) else ""
     return refs
 
@@ -67,12 +67,14 @@ def _stat(path: Path) -> Stamp:
     return (found.st_mtime_ns, found.st_ino, found.st_size)
 
 
-def _content(path: Path) -> bytes | None:
+def _content(path: str) -> bytes | None:
     try:
-        with open(path, "rb") as file:
-            return file.read()
+        with open(path, "rb", buffering=0) as file:
+            return file.readall()
     except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
         return None
+    except OSError as error:
+        raise StoreFailure(f"cannot read {path}: {error.strerror or error}") from error
 
 
 def _commit_id(name: str, data: bytes) -> str:

@@ -53,17 +53,15 @@ class Refs:
     """The refs of one repository, written. Reading needs no lock: peek.py."""
 
     def __init__(self, repository: Path, disk: Disk, patience: Patience | None = None) -> None:
-        self._repository = repository
+        self._repository = os.fspath(repository)
         self._disk = disk
         self._patience = patience or Patience()
-        self._locks = repository / "hermes" / "locks"
-        self._pending = repository / "hermes" / "pending"
+        self._locks = f"{self._repository}/hermes/locks"
+        self._pending = f"{self._repository}/hermes/pending"
 
     @contextlib.contextmanager
     def locked(self, names: Iterable[str]) -> Iterator[None]:
         """Hold our lock for each of `names` (refs or run ids). Raises TemporarilyLocked, OSError."""
-        self._locks.mkdir(parents=True, exist_ok=True)
-        self._pending.mkdir(exist_ok=True)
         with contextlib.ExitStack() as held:
             # 256 lock files for ever, instead of one a run; in sorted order, so that two writers cannot deadlock.
             for stripe in sorted({_digest(name.lower())[:2] for name in names}):
@@ -81,7 +79,7 @@ class Refs:
             moved = [self._swap(move) for move in moves]
         finally:
             for folder in sorted({os.path.dirname(move.ref) for move in moves}):
-                self._publish(self._repository / folder)
+                self._publish(f"{self._repository}/{folder}")
         return moved
 
     def drop(self, values: Mapping[str, str]) -> None:
@@ -90,21 +88,29 @@ class Refs:
         A lock of git's in the way leaves them for the next time.
         """
         # Never dulwich's add_packed_refs({ref: None}): it deletes without comparing.
-        if not values or git_binary.delete_refs(self._repository, values):
-            return
-        container = DiskRefsContainer(self._repository)
-        for ref, value in values.items():
-            with contextlib.suppress(FileLocked, FileNotFoundError):
-                container.remove_if_equals(Ref(ref.encode()), ObjectID(value.encode()))
+        if values and not git_binary.delete_refs(self._repository, values):
+            container = DiskRefsContainer(self._repository)
+            for ref, value in values.items():
+                with contextlib.suppress(FileLocked, FileNotFoundError):
+                    container.remove_if_equals(Ref(ref.encode()), ObjectID(value.encode()))
 
     @contextlib.contextmanager
     def _flock(self, stripe: str) -> Iterator[None]:
-        descriptor = os.open(self._locks / stripe, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        descriptor = self._open_lock(f"{self._locks}/{stripe}")
         try:
             self._wait_for_flock(descriptor)
             yield
         finally:
             os.close(descriptor)
+
+    def _open_lock(self, path: str) -> int:
+        try:
+            return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except FileNotFoundError:
+            # A restored mirror has no folder of ours.
+            for folder in (self._locks, self._pending):
+                os.makedirs(folder, exist_ok=True)
+            return self._open_lock(path)
 
     def _wait_for_flock(self, descriptor: int) -> None:
         patience = self._patience
@@ -121,28 +127,17 @@ class Refs:
             patience.sleep(patience.pause / 10)
 
     def _prepare(self, moves: Sequence[Move], barrier: Barrier) -> None:
-        """Write the new values and put them and everything before them on disk.
-
-        The last value's file is made after the barrier has settled: its fsync commits all that is older.
-        """
-        for number, move in enumerate(moves, start=1):
+        """Write the new values, and let nothing that is renamed later reach the disk before them and the objects."""
+        for move in moves:
             path = self._pending_file(move.ref)
-            self._clear(path, self._repository / f"{move.ref}.lock")
-            last = number == len(moves)
-            if last:
-                barrier.settle()
+            self._clear(path, f"{self._repository}/{move.ref}.lock")
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
             os.write(descriptor, move.new.encode() + b"\n")
-            if not last:
-                barrier.hold(descriptor, os.fspath(self._pending))
-                continue
-            try:
-                self._disk.sync_file(descriptor)
-            finally:
-                os.close(descriptor)
+            barrier.hold(descriptor, self._pending)
+        barrier.settle()
 
     @staticmethod
-    def _clear(pending: str, lock: Path) -> None:
+    def _clear(pending: str, lock: str) -> None:
         """Remove what a writer that died under our flock left behind."""
         with contextlib.suppress(FileNotFoundError):
             if os.path.samefile(pending, lock):
@@ -152,7 +147,7 @@ class Refs:
             os.unlink(pending)
 
     def _swap(self, move: Move) -> bool:
-        path = os.fspath(self._repository / move.ref)
+        path = f"{self._repository}/{move.ref}"
         lock, pending = path + ".lock", self._pending_file(move.ref)
         self._take(lock, pending)
         if peek.read_ref(self._repository, move.ref) != move.old:
@@ -193,22 +188,27 @@ class Refs:
     def _sweep(self, lock: str) -> None:
         # Renamed, not removed, so that of two sweepers only one takes a given lock; the ref is read again after.
         with contextlib.suppress(FileNotFoundError):
-            away = self._pending / f"swept-{secrets.token_hex(8)}"
+            away = f"{self._pending}/swept-{secrets.token_hex(8)}"
             os.rename(lock, away)
             os.unlink(away)
 
-    def _publish(self, folder: Path) -> None:
+    def _publish(self, folder: str) -> None:
         """Make renames in `folder` durable, and give the folder a time of its own for `peek.stamp`.
 
         A rename sets the clock's last tick, which is up to 4 ms long: two updates in one tick would look like one.
         """
-        self._disk.sync_folder(folder)
+        try:
+            self._disk.sync_folder(folder)
+        except FileNotFoundError:
+            # `git pack-refs` came in between: it has moved the refs to `packed-refs` and removed the empty folder.
+            self._disk.sync_folder(self._repository)
+            return
         with contextlib.suppress(OSError):
             found = os.stat(folder)
             os.utime(folder, ns=(found.st_atime_ns, found.st_mtime_ns + 1 + secrets.randbelow(999_999)))
 
     def _pending_file(self, ref: str) -> str:
-        return os.fspath(self._pending / _digest(ref))
+        return f"{self._pending}/{_digest(ref)}"
 
 
 def _digest(name: str) -> str:

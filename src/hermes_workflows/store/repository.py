@@ -159,7 +159,16 @@ def _setting(config: str, section: str, name: str) -> str | None:
 
 
 def _write_repository(path: Path, disk: Disk) -> None:
-    for folder in ("objects/info", "objects/pack", "refs/heads", "refs/tags", "refs/runs", "info", "hermes"):
+    for folder in (
+        "objects/info",
+        "objects/pack",
+        "refs/heads",
+        "refs/tags",
+        "refs/runs",
+        "info",
+        "hermes/locks",
+        "hermes/pending",
+    ):
         (path / folder).mkdir(parents=True)
     genesis = _write_genesis(Objects(path, disk), disk)
     assert genesis == GENESIS, genesis

@@ -7,6 +7,7 @@ not finish, the next one finds.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,19 +16,28 @@ from pathlib import Path
 from ..core import layout
 from ..core.names import run_component
 from ..core.receipts import Author
+from ..errors import IntegrityError
 from . import commits, peek
 from .admission import read_receipt
 from .commits import Commit
-from .durability import Disk
+from .durability import Barrier, Disk
 from .ports import Head
 from .refs import Move, Refs
 from .repository import GENESIS
-from .snapshots import Snapshot, Snapshots
+from .snapshots import Located, Snapshots
 from .trees import FOLDER, Folder, Item
 
 _GENESIS = bytes.fromhex(GENESIS)
 # Refs dropped in one transaction: what else waits for their locks, waits for a few milliseconds.
 _DROPPED_AT_ONCE = 25
+
+
+@dataclass(frozen=True)
+class Seal:
+    """Who seals, and when (seconds since 1970)."""
+
+    committer: Author
+    time: int
 
 
 class Sealed:
@@ -81,13 +91,6 @@ class Sealed:
         return {name: f"runs/{day}/{name}" for day, _ in days for name in self._days[day][1]}
 
 
-@dataclass(frozen=True)
-class _Finished:
-    ref: str
-    snapshot: Snapshot
-    time: int
-
-
 class Sealer:
     """The job. One seals at a time; others find its work done."""
 
@@ -97,32 +100,39 @@ class Sealer:
         self._snapshots = snapshots
         self._sealed = sealed
         self._disk = disk
+        self._located: dict[str, Located] = {}
 
-    def seal(self, committer: Author, now: int, keep: int) -> int:
+    def seal(self, seal: Seal, keep: int) -> int:
         """Seal what has finished, drop the refs of all but the newest `keep` of it; how many were sealed."""
         finished = self._finished()
-        with self._refs.locked([peek.LEDGER]):
+        with self._refs.locked([peek.LEDGER]), contextlib.closing(self._disk.barrier()) as barrier:
             root = self._sealed.root()
             new = [run for run in finished if not self._holds(root, run)]
-            if new:
-                self._graft(root, new, committer, now)
+            if new and not self._graft(root, new, seal, barrier):
+                return 0
         self._drop(finished[: max(len(finished) - keep, 0)])
         return len(new)
 
-    def _finished(self) -> list[_Finished]:
-        """Living refs whose run has its result, the oldest end first."""
-        found = []
-        for ref, tip in peek.list_refs(self._repository, peek.RUNS).items():
-            if tip and (snapshot := self._snapshots.at(bytes.fromhex(tip))).ended:
-                found.append(_Finished(ref, snapshot, self._snapshots.commit(snapshot.tip).time))
-        return sorted(found, key=lambda run: (run.time, run.ref))
+    def _finished(self) -> list[Located]:
+        """Living runs that have their result, the oldest end first. A tip that was looked at is not read again."""
+        tips = peek.list_refs(self._repository, peek.RUNS).values()
+        self._located = {tip: self._located.get(tip) or self._locate(tip) for tip in tips if tip}
+        finished = (run for run in self._located.values() if run.ended)
+        return sorted(finished, key=lambda run: (run.time, run.head.run_id))
 
-    def _holds(self, root: Folder, run: _Finished) -> bool:
-        item = self._snapshots.trees.find(root, run.snapshot.folder)
-        return item is not None and item.oid == run.snapshot.run_folder().oid
+    def _locate(self, tip: str) -> Located:
+        try:
+            return self._snapshots.locate(bytes.fromhex(tip))
+        except IntegrityError:
+            # A damaged run must not keep the others from being sealed; `verify` and `doctor` report it.
+            return Located(Head("", tip, ""), 0, b"", ended=False)
 
-    def _graft(self, root: Folder, runs: Sequence[_Finished], committer: Author, now: int) -> None:
-        objects, trees, barrier = self._snapshots.objects, self._snapshots.trees, self._disk.barrier()
+    def _holds(self, root: Folder, run: Located) -> bool:
+        item = self._snapshots.trees.find(root, run.head.folder)
+        return item is not None and item.oid == run.tree
+
+    def _graft(self, root: Folder, runs: Sequence[Located], seal: Seal, barrier: Barrier) -> bool:
+        objects, trees = self._snapshots.objects, self._snapshots.trees
 
         def write(kind: bytes, body: bytes) -> bytes:
             return objects.write(kind, body, barrier)
@@ -130,18 +140,20 @@ class Sealer:
         old = self._sealed.newest()
         newest = bytes.fromhex(old or GENESIS)
         for run in runs:
-            snapshot = run.snapshot
-            root = trees.put(root, {snapshot.folder: Item(FOLDER, snapshot.run_folder().oid)}, write)
-            message = commits.seal_message(snapshot.run_id, snapshot.tip, read_receipt(snapshot, layout.RESULT).status)
-            commit = Commit(root.oid, (newest, snapshot.tip), message, committer, committer, now)
+            root = trees.put(root, {run.head.folder: Item(FOLDER, run.tree)}, write)
+            tip = bytes.fromhex(run.head.tip)
+            status = read_receipt(self._snapshots.at(tip), layout.RESULT).status
+            message = commits.seal_message(run.head.run_id, tip, status)
+            commit = Commit(root.oid, (newest, tip), message, seal.committer, seal.committer, seal.time)
             newest = write(b"commit", commit.serialise())
-        # We hold the lock; a False could only come from git itself moving the ledger, and the next job seals then.
-        self._refs.move([Move(peek.LEDGER, old, newest.hex())], barrier)
+        # False only when git itself moved the ledger; the next job compares again.
+        return self._refs.move([Move(peek.LEDGER, old, newest.hex())], barrier)[0]
 
-    def _drop(self, runs: Sequence[_Finished]) -> None:
+    def _drop(self, runs: Sequence[Located]) -> None:
         """Remove refs whose runs the ledger holds durably, each only if it still has the value that was sealed."""
         for start in range(0, len(runs), _DROPPED_AT_ONCE):
             batch = runs[start : start + _DROPPED_AT_ONCE]
-            with self._refs.locked(run.snapshot.run_id for run in batch):
+            with self._refs.locked(run.head.run_id for run in batch):
                 root = self._sealed.root()
-                self._refs.drop({run.ref: run.snapshot.tip.hex() for run in batch if self._holds(root, run)})
+                held = [run.head for run in batch if self._holds(root, run)]
+                self._refs.drop({peek.RUNS + run_component(head.run_id): head.tip for head in held})

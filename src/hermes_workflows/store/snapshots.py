@@ -58,6 +58,16 @@ class Snapshot:
         return Head(self.run_id, self.tip.hex(), self.folder, self.sealed)
 
 
+@dataclass(frozen=True)
+class Located:
+    """What one look at a tip tells: `time` is when it was made (seconds), `tree` the id of the run's folder."""
+
+    head: Head
+    time: int
+    tree: bytes
+    ended: bool
+
+
 class Snapshots:
     """Reads snapshots. Thread-safe."""
 
@@ -85,11 +95,15 @@ class Snapshots:
         self.keep(snapshot)
         return snapshot
 
-    def locate(self, tip: bytes) -> tuple[Head, int]:
-        """Which run's commit `tip` is, and when it was made (seconds): less reading than `at`, the same errors."""
+    def locate(self, tip: bytes) -> Located:
+        """Which run's commit `tip` is: less reading than `at`, the same errors."""
         commit = self.commit(tip)
-        folder = self._only_run(tip, self.trees.open(commit.tree))
-        return Head(self._run_id(tip, commit, folder), tip.hex(), folder), commit.time
+        root = self.trees.open(commit.tree)
+        folder = self._only_run(tip, root)
+        head = Head(self._run_id(tip, commit, folder), tip.hex(), folder)
+        run = self.trees.find(root, folder)
+        assert run is not None  # `_only_run` found it there
+        return Located(head, commit.time, run.oid, self.trees.find(root, f"{folder}/{layout.RESULT}") is not None)
 
     def keep(self, snapshot: Snapshot, instead_of: bytes = b"") -> None:
         """Remember a snapshot; its predecessor is hardly ever asked for again."""
@@ -104,6 +118,8 @@ class Snapshots:
 
         Raises IntegrityError when a receipt of `old` was changed or removed, or a new one cannot be read.
         """
+        if old and old.folder != new.folder:
+            raise IntegrityError(f"commit {old.tip.hex()} is not one of run {new.run_id}")
         paths = self._added(new, old) if old else (path for path, _ in self.trees.walk(new.run_folder()))
         receipts = []
         for path in paths:
@@ -115,8 +131,7 @@ class Snapshots:
         return sorted(receipts, key=lambda receipt: receipt.seq)
 
     def _added(self, new: Snapshot, old: Snapshot) -> Iterator[str]:
-        before = old.run_folder() if old.folder == new.folder else None
-        for change in self.trees.compare(before, new.run_folder()):
+        for change in self.trees.compare(old.run_folder(), new.run_folder()):
             if change.old is None:
                 yield change.path
             elif change.path != layout.README:
