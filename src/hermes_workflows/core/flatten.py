@@ -17,19 +17,18 @@ import ipaddress
 import pathlib
 import re
 import uuid
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final, TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final, TypeAlias, cast
 
 import pydantic
 import pydantic_core
 
-from .canonical import Refused, check_number, dumps
+from .canonical import Refused, check_number
 from .encoding import MAX_VALUE_DEPTH, Plain
+from .records import WHOLE, Shape, shape_of
 
 ODD_KEY: Final = "a key that is not text: "
 """How a trace marks such keys; only a declared type brings them back."""
-RECORD: Final = "()"
-"""How the names of dataclasses and models end in a trace."""
 
 
 class UnknownType(Refused):
@@ -59,20 +58,23 @@ class Flattener:
         kind = type(value)
         if kind in _AS_THEY_ARE:
             return value  # type: ignore[no-any-return]
-        return _rule_for(kind)(self, value)  # type: ignore[arg-type] # classes are hashable
+        return _rule_for(kind)(self, value)
 
-    def items(self, pairs: Any) -> list[Plain]:
+    def items(self, pairs: Iterable[tuple[Any, Any]]) -> list[Plain]:
         """The plain forms of the second halves of (place, item) pairs."""
         self._depth += 1
         if self._depth > MAX_VALUE_DEPTH:
             raise Refused(f"nested deeper than {MAX_VALUE_DEPTH}", "does the value contain itself?")
-        out = []
-        for place, item in pairs:
-            try:
-                out.append(self.value(item))
-            except Refused as refused:
-                refused.parts.append(place if isinstance(place, str | int) else repr(place))
-                raise
+        out: list[Plain] = []
+        place: Any = None
+        try:
+            for place, item in pairs:  # noqa: B007 # the handler names it
+                # What `value` does, without the call: most items of most receipts are text.
+                kind = type(item)
+                out.append(item if kind in _AS_THEY_ARE else _rule_for(kind)(self, item))
+        except Refused as refused:
+            refused.parts.append(place if isinstance(place, str | int) else repr(place))
+            raise
         self._depth -= 1
         return out
 
@@ -97,16 +99,10 @@ def _sequence(walk: Flattener, value: Any) -> Plain:
 
 
 def _set(walk: Flattener, value: Any) -> Plain:
-    # Iteration follows addresses and hash seeds; the order of a receipt may not.
+    # Iteration follows addresses and hash seeds; the order in a receipt may not.
     flat = walk.items(enumerate(value))
-    try:
-        return sorted(flat)  # type: ignore[type-var]
-    except TypeError:
-        return sorted(flat, key=_order)
-
-
-def _order(value: Plain) -> tuple[int, bytes]:
-    return (1, value) if isinstance(value, bytes) else (0, dumps(value))  # type: ignore[arg-type]
+    kinds = set(map(type, flat))
+    return sorted(flat) if kinds <= {str} or kinds <= {int, float} else sorted(flat, key=repr)  # type: ignore[type-var]
 
 
 def _mapping(walk: Flattener, value: Any) -> Plain:
@@ -197,18 +193,21 @@ _BY_TYPE: dict[type, Rule] = {
 }
 
 
-@functools.lru_cache(maxsize=4096)
-def _rule_for(kind: type) -> Rule:
+def _find_rule(kind: type) -> Rule:
     if issubclass(kind, enum.Enum):
         return _enum
     if issubclass(kind, pydantic.BaseModel) or dataclasses.is_dataclass(kind):
-        return _record(kind)
+        return _record(shape_of(kind))
     for base in kind.__mro__:
         if base in _BY_TYPE:
             return _BY_TYPE[base]
     if issubclass(kind, Iterator):
         return _iterator
     return _mapping if issubclass(kind, Mapping) else _unknown
+
+
+# Bounded, since reloaded modules leave their classes here.
+_rule_for: Callable[[type], Rule] = functools.lru_cache(maxsize=4096)(_find_rule)
 
 
 def _iterator(_: Flattener, value: Any) -> Plain:
@@ -220,69 +219,15 @@ def _unknown(_: Flattener, value: Any) -> Plain:
     raise UnknownType(said, "use text, numbers, lists, dicts or a typed value")
 
 
-def _record(kind: type) -> Rule:
-    """How a dataclass or model is written: its fields, under the names that validation and the JSON Schema use."""
-    decorators = getattr(kind, "__pydantic_decorators__", None)
-    if decorators is not None and decorators.model_serializers:
-        return _by_pydantic
-    names = _field_names(kind)
-    custom = _custom_fields(kind, decorators)
-    kind_name = _record_name(kind)
+def _record(shape: Shape) -> Rule:
+    def by_fields(walk: Flattener, value: Any) -> Plain:
+        walk.trace.append(shape.kind)
+        flat = dict(zip(shape.names, walk.items(zip(shape.names, shape.read(value), strict=True)), strict=True))
+        extra = getattr(value, "__pydantic_extra__", None)
+        return {**flat, **cast("dict[str, Plain]", _mapping(walk, extra))} if extra else flat
 
-    def rule(walk: Flattener, value: Any) -> Plain:
-        walk.trace.append(kind_name)
-        present = [(out, _attribute(value, name, custom)) for name, out in names]
-        present += (getattr(value, "__pydantic_extra__", None) or {}).items()
-        flat = walk.items(present)
-        return dict(zip([out for out, _ in present], flat, strict=True))
+    def whole(walk: Flattener, value: Any) -> Plain:
+        walk.trace.append(shape.kind)
+        return walk.value(shape.read(value)[0])
 
-    def root(walk: Flattener, value: Any) -> Plain:
-        walk.trace.append(kind_name)
-        return walk.value(_attribute(value, "root", custom))
-
-    return root if issubclass(kind, pydantic.RootModel) else rule
-
-
-def _record_name(kind: type) -> str:
-    """In a trace; `Box(…)` where `Box[int]` is declared is no other kind."""
-    origin = getattr(kind, "__pydantic_generic_metadata__", {}).get("origin") or kind
-    return f"{origin.__qualname__}{RECORD}"
-
-
-def _attribute(value: Any, name: str, custom: frozenset[str]) -> Any:
-    if name in custom:
-        written = value.__pydantic_serializer__.to_python(value, mode="json", include={name}, by_alias=False)
-        return written if isinstance(value, pydantic.RootModel) else written[name]
-    try:
-        return getattr(value, name)
-    except AttributeError:
-        raise Refused(f"a {type(value).__name__} without its field {name!r}") from None
-
-
-def _field_names(kind: type) -> list[tuple[str, str]]:
-    fields: dict[str, Any] | None = getattr(kind, "__pydantic_fields__", None)
-    if fields is None:
-        return [(field.name, field.name) for field in dataclasses.fields(kind) if field.init]
-    names = []
-    for name, field in fields.items():
-        if field.exclude or field.init is False:
-            continue
-        alias = field.validation_alias
-        if isinstance(alias, pydantic.AliasChoices):
-            alias = alias.choices[0]
-        names.append((name, alias if isinstance(alias, str) else name))
-    return names
-
-
-def _custom_fields(kind: type, decorators: Any) -> frozenset[str]:
-    """The fields whose author said how to write them."""
-    own = (pydantic.PlainSerializer, pydantic.WrapSerializer)
-    fields: dict[str, Any] = getattr(kind, "__pydantic_fields__", {})
-    annotated = {name for name, field in fields.items() if any(isinstance(m, own) for m in field.metadata)}
-    decorated = {name for d in (decorators.field_serializers.values() if decorators else ()) for name in d.info.fields}
-    return frozenset(fields) if "*" in decorated else frozenset(annotated | decorated)
-
-
-def _by_pydantic(walk: Flattener, value: Any) -> Plain:
-    walk.trace.append(_record_name(type(value)))
-    return walk.value(value.__pydantic_serializer__.to_python(value, mode="json", by_alias=True))
+    return whole if shape.names == (WHOLE,) else by_fields

@@ -122,7 +122,8 @@ def _reasons(error: jsonschema.ValidationError) -> Iterator[_Reason]:
         case "anyOf" | "oneOf" if error.context:
             yield from _reasons_of_choice(path, error)
         case _:
-            yield path, f"{_wanted(error, expected)}, not {shown(error.instance)}"
+            key = pointer([error.instance]) if "propertyNames" in error.relative_schema_path else ""
+            yield path + key, f"{_wanted(error, expected)}, not {shown(error.instance)}"
 
 
 def _reasons_of_choice(path: str, error: jsonschema.ValidationError) -> Iterator[_Reason]:
@@ -130,28 +131,42 @@ def _reasons_of_choice(path: str, error: jsonschema.ValidationError) -> Iterator
     choices: dict[Any, list[jsonschema.ValidationError]] = {}
     for reason in error.context or ():
         choices.setdefault(reason.schema_path[0], []).append(reason)
-    meant = [reasons for reasons in choices.values() if not any(_is_other_kind(reason) for reason in reasons)]
+    meant = [reasons for reasons in choices.values() if not any(_is_other_kind(reason, 0) for reason in reasons)]
     if meant:
-        for reason in min(meant, key=len):
+        # A field that tells the choices apart counts more than the number of faults.
+        for reason in min(meant, key=lambda reasons: (sum(_is_other_kind(r, 1) for r in reasons), len(reasons))):
             yield from _reasons(reason)
         return
     wanted = dict.fromkeys(_wanted(reason, reason.validator_value) for reason in error.context or ())
     yield path, f"{' or '.join(wanted).replace(' or should be', ' or')}, not {shown(error.instance)}"
 
 
-def _is_other_kind(reason: jsonschema.ValidationError) -> bool:
-    return reason.validator in ("type", "const", "enum", "format") and not reason.relative_path
+def _is_other_kind(reason: jsonschema.ValidationError, depth: int) -> bool:
+    kinds = ("const", "enum") if depth else ("type", "const", "enum", "format")
+    return reason.validator in kinds and len(reason.relative_path) == depth
+
+
+_BOUNDS: Final[Mapping[str, str]] = {
+    "minimum": "should be at least {}",
+    "maximum": "should be at most {}",
+    "exclusiveMinimum": "should be more than {}",
+    "exclusiveMaximum": "should be less than {}",
+    "multipleOf": "should be a multiple of {}",
+    "minLength": "should have at least {} characters",
+    "maxLength": "should have at most {} characters",
+    "minItems": "should have at least {} items",
+    "maxItems": "should have at most {} items",
+    "uniqueItems": "should have no item twice",
+    "pattern": "should match {!r}",
+    "format": "should be text of the format {}",
+    "const": "should be {!r}",
+}
 
 
 def _wanted(error: jsonschema.ValidationError, expected: Any) -> str:
-    match error.validator:
-        case "type":
-            return f"should be {expected if isinstance(expected, str) else ' or '.join(expected)}"
-        case "enum":
-            return f"should be one of {', '.join(map(repr, expected))}"
-        case "const":
-            return f"should be {expected!r}"
-        case "format" | "pattern":
-            return f"should be text of the {error.validator} {expected}"
-        case _:
-            return f"should have {error.validator} {shown(expected)}"
+    name = str(error.validator)
+    if name == "type":
+        return f"should be {expected if isinstance(expected, str) else ' or '.join(expected)}"
+    if name == "enum":
+        return f"should be one of {', '.join(map(repr, expected))}"
+    return _BOUNDS.get(name, f"should fit {name}").format(expected)

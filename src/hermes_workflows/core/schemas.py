@@ -18,6 +18,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from ..errors import InvalidInput
 from .canonical import Refused, dumps
 from .flatten import Flattener
+from .strictness import CHOICES
 
 _REFERENCE = "#/$defs/"
 
@@ -54,10 +55,19 @@ class _Generator(GenerateJsonSchema):
                 choice.setdefault("format", "decimal")
         return written
 
+    def definitions_schema(self, schema: Any) -> JsonSchemaValue:
+        self._core_definitions = {node["ref"]: node for node in schema["definitions"] if "ref" in node}
+        return super().definitions_schema(schema)
+
     def dict_schema(self, schema: Any) -> JsonSchemaValue:
         written = super().dict_schema(schema)
-        if schema.get("keys_schema", {}).get("type") == "int":
-            written.setdefault("propertyNames", {"pattern": "^-?[0-9]+$"})
+        keys = schema.get("keys_schema", {})
+        keys = getattr(self, "_core_definitions", {}).get(keys.get("schema_ref"), keys)
+        # Pydantic describes keys by what they become; in JSON they are text.
+        if keys.get("type") == "int":
+            written["propertyNames"] = {"pattern": "^-?[0-9]+$"}
+        elif keys.get("type") in CHOICES:
+            written["propertyNames"] = {"enum": [Flattener().key(choice) for choice in keys[CHOICES[keys["type"]]]]}
         return written
 
     def enum_schema(self, schema: Any) -> JsonSchemaValue:

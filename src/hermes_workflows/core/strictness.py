@@ -32,7 +32,8 @@ _CHILDREN = frozenset(
         *("var_kwargs_schema", "choices", "steps", "definitions", "fields"),
     }
 )
-_CHOICES = {"enum": "members", "literal": "expected"}
+CHOICES: Final = {"enum": "members", "literal": "expected"}
+"""Core schemas of choices, and where they keep them."""
 
 
 class StrictValidators:
@@ -62,11 +63,8 @@ def as_marker(data: object) -> object:
 
 
 def _validator(schema: _Node) -> SchemaValidator:
-    try:
-        # Without this, nested models would use the validators of their classes, which are neither strict nor closed.
-        return SchemaValidator(cast(Any, schema), _use_prebuilt=False)
-    except TypeError:
-        return SchemaValidator(cast(Any, schema))
+    # Else nested models would use the validators of their classes, which are neither strict nor closed.
+    return SchemaValidator(cast(Any, schema), _use_prebuilt=False)
 
 
 class _Rewriting:
@@ -88,7 +86,7 @@ class _Rewriting:
     def _key(self, node: _Node, copy: _Node) -> _Node:
         """Choices as keys are always text in JSON, whatever their values are."""
         node = self._definitions.get(node.get("schema_ref"), node)
-        choices = _CHOICES.get(node["type"])
+        choices = CHOICES.get(node["type"])
         return _before(_by_text(node[choices]), {**node, "ref": None}) if choices else copy
 
     def _children(self, value: Any, config: _Node) -> Any:
@@ -156,7 +154,7 @@ _CHANGES: dict[str, Callable[[_Rewriting, _Node, _Node], _Node]] = {
 
 def _takes_bytes(choice: Any) -> bool:
     node = choice[0] if isinstance(choice, tuple) else choice
-    return node["type"] == "chain" and node["steps"][-1]["type"] == "bytes"
+    return bool(node["type"] == "chain" and node["steps"][-1]["type"] == "bytes")
 
 
 def _plain_function(function: Callable[[Any], Any]) -> _Node:

@@ -23,8 +23,9 @@ import pydantic_core
 from ..errors import InvalidInput, UnstorableValue
 from .canonical import Refused, is_finite, with_fragments
 from .encoding import Plain, encode
-from .flatten import ODD_KEY, RECORD, Flattener, UnknownType
+from .flatten import ODD_KEY, Flattener, UnknownType
 from .mismatch import ValueMismatch, reasons_of
+from .records import RECORD
 from .schemas import full_schema, name_of, reduced_schema
 from .strictness import MARKER, StrictValidators, as_marker
 
