@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -122,6 +123,8 @@ def _absolute(node: ast.ImportFrom, module: Module) -> str:
 def _resolve(name: str, search: Sequence[Path]) -> Iterator[Module]:
     """The file of a dotted name and of the packages above it, in the first folder that has its beginning."""
     parts = name.split(".")
+    if parts[0] in sys.stdlib_module_names:
+        return
     for folder in search:
         if not (folder / parts[0]).is_dir() and not (folder / f"{parts[0]}.py").is_file():
             continue

@@ -84,7 +84,7 @@ class Workspace:
         """
         loaded = self.loader.load(ref, start)
         started = self.started(loaded, given)
-        name = check_run_id(run_id or new_run_id(loaded, self.clock.now()))
+        name = check_run_id(new_run_id(loaded, self.clock.now()) if run_id is None else run_id)
         if self.ledger.head(name) is not None:
             return self._same_start(name, started)
         try:
