@@ -13,8 +13,8 @@ from types import CodeType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ..errors import CallFailed, NotInAWorkflow, UnstorableValue
-from .encoding import Json, Plain, encode
-from .fingerprints import fingerprint
+from .encoding import Plain
+from .identity import request_fingerprint
 from .loop import BodyLoop
 
 if TYPE_CHECKING:
@@ -120,11 +120,10 @@ class Call(Generic[T]):
 
     def _fingerprint(self) -> str:
         try:
-            stored: Json = encode(dict(self.request), {}, limits=self._run.limits)
+            return request_fingerprint(self.kind, self.request, self._run.limits)
         except UnstorableValue as error:
             self.refused = error
             return ""
-        return fingerprint(self.kind, stored)
 
     @property
     def kind(self) -> str:
@@ -198,7 +197,7 @@ class TimerCall:
         self.number = run.loop.next_number()
         self.key = run.loop.scope.key("timer")
         self.request: Mapping[str, Plain] = {"seconds": seconds, "until": None}
-        self.fingerprint = fingerprint("timer", dict(self.request))  # type: ignore[arg-type]
+        self.fingerprint = request_fingerprint("timer", self.request)
         self.cancelled = False
         self.requested_after: int | None = None
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from ..errors import HermesError, IntegrityError
 from . import layout
 from .encoding import Json, parse
-from .fingerprints import fingerprint
+from .identity import request_fingerprint
 from .layout import Role
 from .receipts import Receipt, RunStarted, load
 
@@ -162,8 +162,12 @@ def _seqs(_: str, added: _Added, past: _Past) -> Iterator[tuple[str, str]]:
 
 def _fingerprints(_: str, added: _Added, past: _Past) -> Iterator[tuple[str, str]]:
     for receipt in added.receipts:
-        request = added.requests[receipt.path]
-        if receipt.fingerprint and request is not None and fingerprint(receipt.kind, request) != receipt.fingerprint:
+        request = receipt.request
+        if hasattr(request, "model_dump"):
+            request = request.model_dump()
+        if receipt.fingerprint and request is not None:
+            if request_fingerprint(receipt.kind, request) == receipt.fingerprint:
+                continue
             yield receipt.path, "has a fingerprint that is not its request's"
 
 
