@@ -22,9 +22,6 @@ REACH = 32 * 1024
 WORD = 16
 """Characters that make a long word."""
 
-# A token may follow an escape: in `\\nsk-…` and `%3Dsk-…` the letter before it belongs to the escape.
-_EDGE = rb"(?:(?<![A-Za-z0-9]%b)|(?<=\\[nrtbf]%b)|(?<=%%[0-9A-Fa-f]{2}%b))"
-
 _SPACE = rb"(?: |\+|%20)"
 _BREAK = rb"(?:\s|\\{1,8}[nrt]|%0[AaDd]|[|>+\"', #])"
 _PRIVATE_KEY = (
@@ -61,6 +58,15 @@ class Shape:
         if match is None or match.lastindex or (self.accept and not self.accept(match[0])):
             return None
         return match.end()
+
+
+def _begins(piece: bytes) -> bytes:
+    """The piece, where it begins a word. In `\\nsk-…` and `%3Dsk-…` the letter before it belongs to an escape.
+
+    The piece stands first, so that the regular expression looks for it and not for the edge.
+    """
+    edges = rb"(?<![A-Za-z0-9]%b)", rb"(?<=\\[nrtbf]%b)", rb"(?<=%%[0-9A-Fa-f]{2}%b)"
+    return piece + b"(?:" + b"|".join(edge % piece for edge in edges) + b")"
 
 
 def _shape(name: str, anchors: bytes, regex: bytes, accept: Callable[[bytes], bool] | None = None) -> Shape:
@@ -111,14 +117,17 @@ IN_LONG_WORDS: tuple[Shape, ...] = (
         "aws-secret-key",
         b"ecret_access_key ECRET_ACCESS_KEY ecretAccessKey",
         rb"(?i:secret_?access_?key)[\"'\\]{0,8}[ \t]{0,8}[:=][ \t\"'\\]{0,8}([A-Za-z0-9+/]{40})",
-        _opaque,
     ),
     _shape("api-key", b"sk-ant- sk-proj- sk-svcacct- sk-admin- sk-or-", rb"sk-[a-z]{2,8}-[A-Za-z0-9_-]{16,4096}"),
-    _shape("api-key", b"sk-", rb"sk-" + _EDGE % ((b"sk-",) * 3) + rb"[A-Za-z0-9_-]{16,4096}", _random_looking),
+    _shape("api-key", b"sk-", _begins(b"sk-") + rb"[A-Za-z0-9_-]{16,4096}", _random_looking),
     _shape("stripe-key", b"k_live_ k_test_", rb"[sr]k_(?:live|test)_[A-Za-z0-9]{16,512}"),
     _shape("google-api-key", b"AIza", rb"AIza[A-Za-z0-9_-]{35}"),
     _shape("google-token", b"ya29.", rb"ya29\.[A-Za-z0-9_-]{20,4096}"),
-    _shape("jwt", b"eyJ", rb"eyJ[A-Za-z0-9_-]{13,8192}\.[A-Za-z0-9_-]{4,8192}(?:\.[A-Za-z0-9_-]{0,4096}){1,3}"),
+    _shape(
+        "jwt",
+        b"eyJ",
+        _begins(b"eyJ") + rb"[A-Za-z0-9_-]{13,8192}\.[A-Za-z0-9_-]{4,8192}(?:\.[A-Za-z0-9_-]{0,4096}){1,3}",
+    ),
     _shape("npm-token", b"npm_", rb"npm_[A-Za-z0-9]{30,512}"),
     _shape("pypi-token", b"pypi-", rb"pypi-[A-Za-z0-9_-]{50,4096}"),
     _shape("private-key", b"-----BEGIN", _PRIVATE_KEY, _key_material),
@@ -127,9 +136,9 @@ IN_LONG_WORDS: tuple[Shape, ...] = (
 
 IN_SHORT_WORDS: tuple[Shape, ...] = (
     # No user has a bracket in the name, but a placeholder has, and a colon too.
-    _shape("url-password", b"://", rb":\\?/\\?/[^/@\s:\"'<>\\\[]{0,256}:([^/@\s\"'<>\\]{1,1024})@", _password),
+    _shape("url-password", rb":// :\/\/", rb":\\?/\\?/[^/@\s:\"'<>\\\[]{0,256}:([^/@\s\"'<>\\]{1,1024})@", _password),
     # A name alone is mostly a user (`https://git@…`); a token in its place is long.
-    _shape("url-password", b"://", rb"https?:\\?/\\?/([^/@\s:\"'<>\\\[]{16,1024})@", _opaque),
+    _shape("url-password", rb":// :\/\/", rb"https?:\\?/\\?/([^/@\s:\"'<>\\\[]{16,1024})@", _opaque),
     _shape("url-password", b"%3A%2F%2F", rb"%3A%2F%2F[^/@\s:%\[]{0,256}%3A([^/@\s:&]{1,1024}?)%40", _password),
     _shape(
         "authorization",
