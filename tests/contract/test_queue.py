@@ -332,14 +332,14 @@ def test_a_restarted_runner_of_the_same_name_takes_over_from_its_dead_process_at
 
 
 def test_a_pid_that_came_back_is_not_the_process_that_died(shop: Shop) -> None:
-    shop.queue.heartbeat(beat("ada", shop.clock, replace(Process.current(), pid_started="1")))
+    shop.queue.heartbeat(beat("ada", shop.clock, Process.current()._replace(pid_started="1")))
     shop.offer(call("r", "a"))
     shop.claim("ada")
     assert shop.claim("bob") == ["r/a"]
 
 
 def test_a_process_of_another_host_is_believed_until_its_lease_runs_out(shop: Shop) -> None:
-    shop.queue.heartbeat(beat("ada", shop.clock, replace(dead_process(), host="elsewhere")))
+    shop.queue.heartbeat(beat("ada", shop.clock, dead_process()._replace(host="elsewhere")))
     shop.offer(call("r", "a"))
     shop.claim("ada")
     assert shop.claim("bob") == []

@@ -16,11 +16,13 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import HermesError, InvalidInput, NewerSchema, StoreFailure, TemporarilyLocked
 from . import sql
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 BUSY_SECONDS = 10.0
 # Filling a new file reads every run; another process that waits for it should rather wait than fill one more.
@@ -38,8 +40,7 @@ class DatabaseGone(Exception):
     """The file is missing, damaged, of an older version, or no longer the one at its path."""
 
 
-@dataclass(frozen=True)
-class Stamp:
+class Stamp(NamedTuple):
     """Which files a connection has open; a change means that the path leads elsewhere now."""
 
     file: tuple[int, int]

@@ -2,21 +2,27 @@
 
 Nothing is created or repaired here, and a read-only folder is no obstacle.
 Whatever is wrong raises DatabaseGone: the caller opens the workspace then, which repairs it.
+
+What comes back has the attributes of the queue port's values but is no dataclass: making those classes takes as long
+as importing SQLite. So no module with dataclasses, pydantic or dulwich may be imported here.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
-from pathlib import Path
-from typing import TypeVar
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
-from ..core.clock import Clock
-from . import index_table, work_table
+from . import sql
 from .database import DatabaseGone, open_for_reading, translated
-from .queue_port import Indexed, ReviewRow, RunnerRow, Stuck, WorkRow
+from .liveness import standing
+from .texts import load
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ..core.clock import Clock
+    from .queue_port import Indexed, ReviewRow, RunnerRow, Stuck, WorkRow
 
 __all__ = ["DatabaseGone", "FastIndex"]
 
@@ -33,32 +39,65 @@ class FastIndex:
         self._connection.close()
 
     def indexed(self, run_id: str) -> Indexed | None:
-        return self._read(lambda connection: index_table.one(connection, run_id))
+        rows = self._rows(sql.RUN, run_id=run_id)
+        return _indexed(rows[0]) if rows else None
 
     def list_indexed(self, *, status: str | None = None, limit: int = 50, offset: int = 0) -> list[Indexed]:
-        return self._read(lambda connection: index_table.page(connection, status, limit, offset))
+        statement = sql.narrowed(sql.RUNS, status=status)
+        return [_indexed(row) for row in self._rows(statement, status=status, limit=limit, offset=offset)]
 
     def matching(self, prefix: str, limit: int = 10) -> list[str]:
-        return self._read(lambda connection: index_table.matching(connection, prefix, limit))
+        return [row["run_id"] for row in self._rows(sql.RUN_IDS_FROM, **sql.from_prefix(prefix), limit=limit)]
 
     def reviews(self, *, run_id: str | None = None, status: str | None = None) -> list[ReviewRow]:
-        return self._read(lambda connection: index_table.reviews(connection, run_id, status))
+        statement = sql.narrowed(sql.REVIEWS, run_id=run_id, status=status)
+        return [_like(load(row["review"])) for row in self._rows(statement, run_id=run_id, status=status)]
 
     def stuck(self, run_id: str | None = None) -> list[Stuck]:
-        return self._read(lambda connection: index_table.stuck(connection, run_id))
+        return [_like(dict(row)) for row in self._rows(sql.narrowed(sql.STUCK, run_id=run_id), run_id=run_id)]
 
     def runners(self) -> list[RunnerRow]:
-        return self._read(index_table.runners)
+        rows = self._rows(sql.RUNNERS)
+        return [_like({**dict(row), "executing": tuple(load(row["executing"]))}) for row in rows]
 
     def work(self, run_id: str | None = None, *, clock: Clock) -> list[WorkRow]:
-        moment = work_table.Moment.of(clock)
-        return [work_table.shown(row, moment) for row in self._read(lambda found: work_table.rows(found, run_id))]
+        elapsed, boot_id = clock.elapsed(), clock.boot_id
+        rows = self._rows(sql.narrowed(sql.WORK, run_id=run_id), run_id=run_id)
+        return [_work(row, standing(row, elapsed, boot_id)) for row in rows]
 
     def stamp(self) -> str:
-        return self._read(index_table.stamp)
+        return "".join(row["value"] for row in self._rows(sql.GET_META, name="stamp"))
 
-    def _read(self, action: Callable[[sqlite3.Connection], T]) -> T:
+    def _rows(self, statement: str, **values: Any) -> list[sqlite3.Row]:
         try:
-            return action(self._connection)
+            return self._connection.execute(statement, values).fetchall()
         except sqlite3.Error as error:
             raise translated(error, self._path) from error
+
+
+def _like(fields: dict[str, Any]) -> Any:
+    return SimpleNamespace(**fields)
+
+
+def _indexed(row: sqlite3.Row) -> Indexed:
+    fields = load(row["summary"])
+    reviews = {key: _like(review) for key, review in fields["open_reviews"].items()}
+    # The two properties of RunSummary; which question is the oldest was decided when the row was written.
+    derived = {
+        "ended": fields["status"] not in ("running", "waiting"),
+        "waiting_on": reviews.get(row["waiting_on"]),
+        "open_reviews": reviews,
+        "open_intents": tuple(fields["open_intents"]),
+    }
+    summary = _like(fields | derived)
+    return cast("Indexed", _like({**_place(row), "summary": summary, "reviews": ()}))
+
+
+def _place(row: sqlite3.Row) -> dict[str, Any]:
+    return {"tip": row["tip"], "folder": row["folder"], "sealed": bool(row["sealed"])}
+
+
+def _work(row: sqlite3.Row, status: str) -> WorkRow:
+    names = ("run_id", "kind", "key", "fingerprint", "visible_at")
+    seen = {name: row[name] for name in ("runner", "claims", "offered_at", "claimed_at")}
+    return cast("WorkRow", _like({"work": _like({name: row[name] for name in names}), "status": status, **seen}))

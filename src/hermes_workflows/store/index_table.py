@@ -65,9 +65,8 @@ def tips(connection: Connection) -> dict[str, tuple[str, bool]]:
 
 
 def matching(connection: Connection, prefix: str, limit: int) -> list[str]:
-    # U+FFFF sorts after everything a run id may contain.
-    limits = {"prefix": prefix, "beyond": prefix + "\uffff", "limit": limit}
-    return [row["run_id"] for row in connection.execute(sql.RUN_IDS_FROM, limits)]
+    rows = connection.execute(sql.RUN_IDS_FROM, {**sql.from_prefix(prefix), "limit": limit})
+    return [row["run_id"] for row in rows]
 
 
 def reviews(connection: Connection, run_id: str | None, status: str | None) -> list[ReviewRow]:

@@ -1,76 +1,25 @@
-"""How the values of the queue port look as SQLite rows; used by the queue and by the fast reader alike.
-
-Light on purpose: the fast `status` imports this, so neither pydantic nor dulwich may come in.
-"""
+"""How the values of the queue port look as SQLite rows."""
 
 from __future__ import annotations
 
-import base64
-import json
-from collections.abc import Mapping
 from dataclasses import replace
 from sqlite3 import Row
 from typing import Any, cast
 
 from ..core.summary import RunSummary
-from .database import DatabaseGone
+from .liveness import standing
 from .queue_port import Indexed, Kind, ReviewRow, RunnerRow, Stuck, Work, WorkRow
-
-# No JSON document starts with this, so it can say that bytes were escaped without touching the common case.
-_ESCAPED = "$"
+from .texts import dump, load
 
 # The status of a review nobody has answered; the others are those of its response.
 OPEN = "open"
-
-
-def dump(value: Any) -> str:
-    """JSON text of decoded receipt values, which may hold bytes and integers of any size."""
-    try:
-        return json.dumps(value, separators=(",", ":"), default=_as_dict)
-    except _HasBytes:
-        return _ESCAPED + json.dumps(_escape(value), separators=(",", ":"), default=_as_dict)
-
-
-def load(text: str) -> Any:
-    """The inverse of `dump`; raises DatabaseGone for what `dump` did not write: damage that SQLite cannot see."""
-    try:
-        return _unescape(json.loads(text[1:])) if text.startswith(_ESCAPED) else json.loads(text)
-    except ValueError as error:
-        raise DatabaseGone(f"a damaged row: {error}") from None
-
-
-class _HasBytes(TypeError):
-    pass
-
-
-def _as_dict(value: object) -> dict[Any, Any]:
-    if isinstance(value, Mapping):
-        return dict(value)
-    if isinstance(value, bytes):
-        raise _HasBytes
-    raise TypeError(f"{type(value).__name__} is no value of a receipt")
-
-
-def _escape(value: Any) -> Any:
-    if isinstance(value, bytes):
-        return {_ESCAPED: base64.b64encode(value).decode()}
-    if isinstance(value, Mapping):
-        return {_ESCAPED + name if name.startswith(_ESCAPED) else name: _escape(part) for name, part in value.items()}
-    return [_escape(part) for part in value] if isinstance(value, list | tuple) else value
-
-
-def _unescape(value: Any) -> Any:
-    if isinstance(value, dict):
-        if value.keys() == {_ESCAPED}:
-            return base64.b64decode(value[_ESCAPED])
-        return {name[1:] if name.startswith(_ESCAPED) else name: _unescape(part) for name, part in value.items()}
-    return [_unescape(part) for part in value] if isinstance(value, list) else value
 
 
 def run_values(indexed: Indexed) -> dict[str, Any]:
     summary = indexed.summary
     # `asdict` copies every value deeply; a shallow look is enough to write it down.
     fields = {**vars(summary), "open_reviews": {key: vars(review) for key, review in summary.open_reviews.items()}}
+    waiting_on = summary.waiting_on
     return {
         "run_id": summary.run_id,
         "status": summary.status,
@@ -80,6 +29,7 @@ def run_values(indexed: Indexed) -> dict[str, Any]:
         "folder": indexed.folder,
         "sealed": indexed.sealed,
         "summary": dump(fields),
+        "waiting_on": waiting_on.key if waiting_on else None,
     }
 
 
@@ -137,17 +87,10 @@ def work_of(row: Row) -> Work:
     return Work(row["run_id"], cast(Kind, row["kind"]), row["key"], row["fingerprint"], row["visible_at"])
 
 
-def work_row_of(row: Row, *, expired: bool) -> WorkRow:
-    """`expired`: the holder's time is over, or its process is gone, and nobody else has claimed the row yet."""
-    if row["withdrawn"]:
-        status = "withdrawn"
-    elif row["token"] is None:
-        status = "queued"
-    else:
-        status = "expired" if expired else "leased"
+def work_row_of(row: Row, elapsed: float, boot_id: str) -> WorkRow:
     return WorkRow(
         work=work_of(row),
-        status=cast(Any, status),
+        status=standing(row, elapsed, boot_id),
         runner=row["runner"],
         claims=row["claims"],
         offered_at=row["offered_at"],

@@ -28,7 +28,8 @@ CREATE TABLE runs (
     tip TEXT NOT NULL,
     folder TEXT NOT NULL,
     sealed INTEGER NOT NULL,
-    summary TEXT NOT NULL
+    summary TEXT NOT NULL,
+    waiting_on TEXT
 );
 CREATE INDEX runs_newest ON runs (started_at, run_id);
 CREATE INDEX runs_by_status ON runs (status, started_at, run_id);
@@ -209,10 +210,11 @@ FROM work{where} ORDER BY id
 
 # Two processes index one run at once: whoever knows more receipts is right, in whichever order they arrive.
 PUT_RUN = """
-INSERT INTO runs (run_id, status, started_at, seq, tip, folder, sealed, summary)
-VALUES (:run_id, :status, :started_at, :seq, :tip, :folder, :sealed, :summary)
+INSERT INTO runs (run_id, status, started_at, seq, tip, folder, sealed, summary, waiting_on)
+VALUES (:run_id, :status, :started_at, :seq, :tip, :folder, :sealed, :summary, :waiting_on)
 ON CONFLICT (run_id) DO UPDATE SET status = excluded.status, started_at = excluded.started_at, seq = excluded.seq,
-    tip = excluded.tip, folder = excluded.folder, sealed = excluded.sealed, summary = excluded.summary
+    tip = excluded.tip, folder = excluded.folder, sealed = excluded.sealed, summary = excluded.summary,
+    waiting_on = excluded.waiting_on
 WHERE excluded.seq >= runs.seq
 """
 REVIEW = "SELECT review FROM reviews WHERE run_id = :run_id AND key = :key"
@@ -221,9 +223,9 @@ INSERT OR REPLACE INTO reviews (run_id, key, status, requested_at, review)
 VALUES (:run_id, :key, :status, :requested_at, :review)
 """
 OPEN_REVIEWS = "SELECT review FROM reviews WHERE run_id = :run_id AND status = 'open'"
-RUN = "SELECT tip, folder, sealed, summary FROM runs WHERE run_id = :run_id"
+RUN = "SELECT tip, folder, sealed, summary, waiting_on FROM runs WHERE run_id = :run_id"
 RUNS = """
-SELECT tip, folder, sealed, summary FROM runs{where}
+SELECT tip, folder, sealed, summary, waiting_on FROM runs{where}
 ORDER BY started_at DESC, run_id DESC LIMIT :limit OFFSET :offset
 """
 TIPS = "SELECT run_id, tip, sealed FROM runs"
@@ -272,3 +274,8 @@ def narrowed(statement: str, **given: str | None) -> str:
     """A statement with `{where}`, narrowed to what is not None: "… OR :x IS NULL" would scan the whole table."""
     conditions = " AND ".join(f"{name} = :{name}" for name, value in given.items() if value is not None)
     return statement.format(where=f" WHERE {conditions}" if conditions else "")
+
+
+def from_prefix(prefix: str) -> dict[str, str]:
+    """Bounds for RUN_IDS_FROM: U+FFFF sorts after everything a run id may contain."""
+    return {"prefix": prefix, "beyond": prefix + "\uffff"}

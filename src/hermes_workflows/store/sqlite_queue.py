@@ -119,7 +119,7 @@ class SqliteQueue:
     def goodbye(self, runner_id: str) -> None:
         with self._lock:
             row = self._held.heartbeats.pop(runner_id, None)
-        process = vars(Process.of(row)) if row else {"host": None, "pid": None, "pid_started": None}
+        process = Process.of(row)._asdict() if row else {"host": None, "pid": None, "pid_started": None}
         self._write(lambda connection: connection.execute(sql.GOODBYE, {"runner_id": runner_id, **process}))
 
     def runners(self) -> list[RunnerRow]:

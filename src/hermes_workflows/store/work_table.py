@@ -124,7 +124,7 @@ def expire(connection: Connection, moment: Moment, own: Collection[str]) -> None
 def expire_dead(connection: Connection, own: Collection[str], asking: Holder) -> bool:
     """The same for leases whose process is over; says whether there were any."""
     others = [row["holder"] for row in connection.execute(sql.HOLDERS) if row["holder"] != asking.process]
-    dead = [holder for holder in others if is_gone(holder)]
+    dead = [holder for holder in others if Process.from_text(holder).gone()]
     for holder in dead:
         _give_back(connection, connection.execute(sql.HELD_BY, {"holder": holder}), own)
     return bool(dead)
@@ -157,7 +157,7 @@ def rows(connection: Connection, run_id: str | None) -> list[Row]:
 
 
 def shown(row: Row, moment: Moment) -> WorkRow:
-    return work_row_of(row, expired=_ran_out(row, moment))
+    return work_row_of(row, moment.elapsed, moment.boot_id)
 
 
 def next_visible(connection: Connection, moment: Moment) -> float | None:
@@ -179,18 +179,6 @@ def enter(connection: Connection, lease: Lease, holder: Holder, moment: Moment) 
         "claims": lease.claims,
     }
     connection.execute(sql.ENTER_LEASE, {**values, **_held(lease.token, holder, moment)})
-
-
-def _ran_out(row: Row, moment: Moment) -> bool:
-    """Whether a row with a holder would be given to somebody else by the next claim."""
-    if row["token"] is None:
-        return False
-    late = row["state"] != "leased" or row["expires_at"] <= moment.elapsed or row["boot_id"] != moment.boot_id
-    return late or is_gone(row["holder"])
-
-
-def is_gone(holder: str) -> bool:
-    return Process.from_text(holder).gone()
 
 
 def _place_anew(connection: Connection, row_id: int, work: Work, visible_at: float, moment: Moment) -> None:
