@@ -12,6 +12,7 @@ import hashlib
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 _PACKAGE = Path(__file__).resolve().parent
@@ -36,7 +37,7 @@ class Sources:
     by_path: Mapping[Path, bytes]
     stamps: Mapping[Path, tuple[int, int, int]]
 
-    @property
+    @cached_property
     def code(self) -> str:
         """The identity of this code: twelve hex digits over all paths and contents."""
         digest = hashlib.sha256()
