@@ -9,8 +9,10 @@ translated back.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import re
 import unicodedata
+from typing import Literal
 
 from ..errors import InvalidInput
 
@@ -32,9 +34,8 @@ _TRAILING_NUMBER = re.compile(r"[0-9]+\Z")
 _LETTERS = str.maketrans("0123456789abcdef", "ghjkmnpqrstvwxyz")
 _DIGEST_LETTERS = 12
 
-# The database of Unicode 3.2 never changes, `unicodedata.normalize` does with each Python: a name must not get
-# another path because the runner was upgraded.
-_UNICODE = unicodedata.ucd_3_2_0
+# Tells which characters Unicode 3.2 had: their normal form never changes again.
+_FROZEN = unicodedata.ucd_3_2_0
 
 
 def slug(original: str) -> str:
@@ -106,7 +107,7 @@ def _is_safe(name: str, limit: int) -> bool:
 
 
 def _with_digest(original: str) -> str:
-    composed = _UNICODE.normalize("NFC", original)
+    composed = _normal("NFC", original)
     # Lone surrogates (from file names) are hashed, not refused: the JSON refuses them, and with a path.
     digest = hashlib.sha256(composed.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST_LETTERS].translate(_LETTERS)
     readable = _readable(composed)[: MAX_COMPONENT - _DIGEST_LETTERS - 1].rstrip("._-") or "x"
@@ -117,9 +118,18 @@ def _with_digest(original: str) -> str:
 def _readable(text: str) -> str:
     """What is left of a name in plain ASCII, for people who look at the folder; the digest tells names apart."""
     # An accent is dropped from its letter, so that `Café` reads `cafe`. A long text is cut before the work.
-    ascii_only = _UNICODE.normalize("NFKD", text[:400])
-    letters = "".join(c for c in ascii_only if not _UNICODE.combining(c))
+    decomposed = _normal("NFKD", text[:400])
+    letters = "".join(c for c in decomposed if not _FROZEN.combining(c))
     return re.sub(r"[^a-z0-9._]+", "-", letters.lower()).strip("._-")
+
+
+def _normal(form: Literal["NFC", "NFKD"], text: str) -> str:
+    """The normal form of what was in Unicode 3.2; later characters stay, since each Python knows more of them.
+
+    A name must not get another path because the runner was upgraded.
+    """
+    runs = itertools.groupby(text, key=lambda c: _FROZEN.category(c) != "Cn")
+    return "".join(unicodedata.normalize(form, "".join(run)) if known else "".join(run) for known, run in runs)
 
 
 def _fan_out_component(part: str) -> str:

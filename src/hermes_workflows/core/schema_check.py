@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import jsonschema
 import jsonschema.validators
+import orjson
 import referencing
 import referencing.exceptions
 from pydantic import TypeAdapter, ValidationError
@@ -79,7 +80,7 @@ def _formats() -> jsonschema.FormatChecker:
 def _format_check(adapter: TypeAdapter[Any]) -> Callable[[object], bool]:
     def check(text: object) -> bool:
         # JSON mode, as answers are read; a format says nothing about what is no text.
-        return not isinstance(text, str) or adapter.validate_strings(text) is not None
+        return not isinstance(text, str) or adapter.validate_json(orjson.dumps(text), strict=True) is not None
 
     return check
 

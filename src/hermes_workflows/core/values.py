@@ -180,3 +180,5 @@ def _author_errors(type_name: str) -> Iterator[None]:
     except (pydantic.PydanticUserError, pydantic.PydanticUndefinedAnnotation, pydantic_core.SchemaError) as error:
         said = str(error).splitlines()[0]
         raise InvalidInput(f"{type_name} cannot be a declared type: {said}") from error
+    except Refused as refused:
+        raise InvalidInput(f"{type_name} cannot be a declared type: {refused.reason}", hint=refused.hint) from None
