@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 # Eviction is cheap and a rebuild of 200 receipts takes 4 ms: no cleverness is needed.
 MAX_BODIES = 1000
+# A look costs a `stat` for each source file; a step that does nothing takes a millisecond.
+LOOK_SECONDS = 0.05
 
 
 class CannotAdvance(Exception):
@@ -59,6 +61,7 @@ class Held:
     attempts: dict[str, int] = field(default_factory=dict)
     telling: list[Receipt] = field(default_factory=list)
     indexed: str | None = None
+    looked_at: float = 0.0
     end_deadline: float | None = None
     cleanup_deadline: float | None = None
     end: End | None = None
@@ -160,6 +163,11 @@ class Bodies:
     # -- inside ----------------------------------------------------------------------------------------------
 
     def _outdated(self, held: Held) -> bool:
+        """Whether the workflow's source has changed on disk; looked at often enough for people, not for each step."""
+        now = self._workspace.clock.elapsed()
+        if now - held.looked_at < LOOK_SECONDS:
+            return False
+        held.looked_at = now
         try:
             return self._workspace.loader.fresh(held.loaded).code != held.loaded.code
         except HermesError:

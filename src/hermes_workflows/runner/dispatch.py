@@ -149,11 +149,13 @@ class Dispatcher:
         claimed = 0
         while True:
             left = None if budget is None else budget - claimed
-            leases = self.records.apply(self._claim(slots - len(self.active), left))
+            claim = self._claim(slots - len(self.active), left)
+            leases = self.records.apply(claim)
             claimed += len(leases)
             for lease in leases:
                 self._serve(lease)
-            if not leases and not self.records.pending:
+            # Fewer than asked for: nothing more is there, and another transaction would only say so again.
+            if not self.records.pending and (claim is None or len(leases) < claim.limit):
                 return claimed
 
     def _claim(self, free: int, left: int | None) -> Claim | None:
