@@ -43,13 +43,16 @@ class RunnerOptions:
     once: bool = False
 
 
+Reason = Literal["idle", "max-commands", "once", "stopped", "nothing-queued"]
+
+
 @dataclass(frozen=True)
 class RunnerReport:
     """Why the runner ended and how many rows it claimed."""
 
     worker_id: str
     commands: int
-    reason: Literal["idle", "max-commands", "once", "stopped", "nothing-queued"]
+    reason: Reason
 
 
 class Runner:
@@ -67,6 +70,7 @@ class Runner:
         self._claimed = 0
         self._stops = 0
         self._stop_by: float | None = None
+        self._next_visible: float | None = None
 
     def request_stop(self) -> None:
         """First: take nothing new, let what executes finish for a while. Again: stop everything now."""
@@ -89,24 +93,27 @@ class Runner:
 
     # -- the loop --------------------------------------------------------------------------------------------
 
-    def _loop(self) -> Literal["idle", "max-commands", "once", "stopped", "nothing-queued"]:
-        idle_since = swept = self._clock.elapsed()
-        look = True
+    def _loop(self) -> Reason:
+        idle_since = self._clock.elapsed()
+        swept = idle_since - SWEEP_SECONDS
         while True:
-            progress = self._take_inbox(wait=0.0 if look else POLL_SECONDS)
             now = self._clock.elapsed()
+            sweep = now - swept >= SWEEP_SECONDS
+            progress = self._take_inbox(wait=0.0 if sweep else POLL_SECONDS)
             if (reason := self._over()) is not None:
                 return reason
-            sweep = now - swept >= SWEEP_SECONDS
             if sweep:
                 swept = now
-            if look or progress or sweep or self._changed():
-                progress = self._turn(revive=look or sweep) or progress
-            look = progress
+            if progress or sweep or self._due() or self._changed():
+                progress = self._turn(revive=sweep) or progress
             if progress or self._busy():
-                idle_since = now
-            elif (reason := self._idle(now - idle_since)) is not None:
+                idle_since = self._clock.elapsed()
+            elif (reason := self._idle(self._clock.elapsed() - idle_since)) is not None:
                 return reason
+
+    def _due(self) -> bool:
+        """Whether a row's time has come: a timer, a retry, a run that another runner had to itself for a moment."""
+        return self._next_visible is not None and self._clock.now().timestamp() >= self._next_visible
 
     def _idle(self, seconds: float) -> Literal["idle", "nothing-queued"] | None:
         if self._options.once:
@@ -172,6 +179,8 @@ class Runner:
                 continue
             self._claimed += done
             claimed += done
+        times = [each.queue.next_visible() for each in self._workspaces] if not claimed else []
+        self._next_visible = min((time for time in times if time is not None), default=None)
         return claimed > 0
 
     def _executing(self, but: Dispatcher) -> int:
