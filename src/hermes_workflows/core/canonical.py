@@ -247,17 +247,15 @@ _STRICT = json.JSONDecoder(
 def _check(value: Any, depth: int) -> None:
     """Refuses everything that a stored form may not hold, with its place."""
     check_depth(depth, MAX_DEPTH)
-    if isinstance(value, dict):
-        for key in value:
-            check_key(key)
-        places: Iterable[tuple[str | int, Any]] = value.items()
-    elif isinstance(value, list):
-        places = enumerate(value)
-    else:
+    keyed = isinstance(value, dict)
+    if not keyed and not isinstance(value, list):
         _check_leaf(value)
         return
+    places: Iterable[tuple[Any, Any]] = value.items() if keyed else enumerate(value)
     for place, item in places:
         try:
+            if keyed:
+                check_key(place)
             _check(item, depth + 1)
         except Refused as refused:
             refused.parts.append(place)
