@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import ctypes
 import sys
 import time
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
+
+if sys.platform == "darwin":
+    import ctypes
 
 _LINUX_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 # CLOCK_MONOTONIC stands still while a Linux machine sleeps: a lease would outlive a suspend of an hour.
@@ -32,6 +34,7 @@ class SystemClock:
 
 
 def _darwin_boot_id() -> str:
+    assert sys.platform == "darwin"
     libc = ctypes.CDLL(None)
     size = ctypes.c_size_t(64)
     value = ctypes.create_string_buffer(size.value)

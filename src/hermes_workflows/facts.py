@@ -6,19 +6,22 @@ Light on purpose: the fast `status` imports this, so neither pydantic nor dulwic
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .core.clock import Clock
+from .core.names import run_component
 from .core.states import REPEATED_CLAIMS, Facts, Mark, OperationalState, operational_state
-from .core.summary import RunSummary
-from .core.timestamps import parse_time
+from .core.timestamps import parse_time, render_time
 from .store.liveness import Process
-from .store.queue_port import RunnerRow, Stuck, WorkRow
+
+if TYPE_CHECKING:
+    from .core.clock import Clock
+    from .core.summary import RunSummary
+    from .registry import DatabasePaths
+    from .store.queue_port import RunnerRow, Stuck, WorkRow
 
 
-@dataclass(frozen=True)
-class Observed:
+class Observed(NamedTuple):
     """What the queue knows of one run, and of the runners that could move it."""
 
     summary: RunSummary
@@ -27,8 +30,10 @@ class Observed:
     runners: Sequence[RunnerRow] = ()
 
 
-def state_of(seen: Observed, operator: str, clock: Clock) -> OperationalState:
-    return operational_state(facts_of(seen, operator, clock))
+def state_of(seen: Observed, operator: str, clock: Clock, paths: DatabasePaths) -> OperationalState:
+    """The operational state, with commands that name this database's files."""
+    ref = f"runs/{run_component(seen.summary.run_id)}"
+    return operational_state(facts_of(seen, operator, clock)._replace(receipts=str(paths.receipts), ref=ref))
 
 
 def facts_of(seen: Observed, operator: str, clock: Clock) -> Facts:
@@ -52,7 +57,7 @@ def facts_of(seen: Observed, operator: str, clock: Clock) -> Facts:
         lost=tuple(_name(row) for row in seen.work if row.status == "expired"),
         repeated=_name(repeated[0]) if repeated else None,
         healthy_runners=sum(is_healthy(row, clock) for row in seen.runners),
-        due=min(summary.open_timers.values(), default=None) if later or summary.open_timers else None,
+        due=_moment(min(row.work.visible_at for row in later)) if later else None,
         children=tuple(summary.open_children.values()),
     )
 
@@ -62,6 +67,10 @@ def is_healthy(row: RunnerRow, clock: Clock) -> bool:
     if row.boot_id != clock.boot_id or clock.elapsed() - row.elapsed > row.lease_seconds:
         return False
     return not Process.of(row).gone()
+
+
+def _moment(seconds: float) -> str:
+    return render_time(datetime.fromtimestamp(seconds, UTC))
 
 
 def _name(row: WorkRow) -> str:

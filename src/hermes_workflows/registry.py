@@ -4,15 +4,16 @@ One JSON file, `.hermes/workflows.registry.json`, found upwards from where one s
 It is read here and nowhere else, without pydantic: the fast `status` reads it too.
 A key that looks like a misspelt one is an error, because a `dbb` that is passed over would split the database;
 any other unknown key is kept as a warning, so that a newer registry still opens.
+Named tuples, no dataclasses: making those classes takes longer than the fast `status` may.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NoReturn
+from types import MappingProxyType
+from typing import Any, NamedTuple, NoReturn
 
 from .core.spelling import nearest, suggestion
 from .errors import InvalidInput, NotFound
@@ -29,8 +30,7 @@ _DB = ("path", "receipts")
 _MISSPELT = 0.75
 
 
-@dataclass(frozen=True)
-class DatabasePaths:
+class DatabasePaths(NamedTuple):
     """One workspace database: the receipts repository is the truth, the SQLite file its queue and index."""
 
     alias: str
@@ -38,16 +38,14 @@ class DatabasePaths:
     receipts: Path
 
 
-@dataclass(frozen=True)
-class WorkflowEntry:
+class WorkflowEntry(NamedTuple):
     alias: str
     ref: str
     db: str
     description: str = ""
 
 
-@dataclass(frozen=True)
-class Registry:
+class Registry(NamedTuple):
     """A workspace as its registry file says it.
 
     `root` is what relative workflow refs and commands start from; `path` is None when a database was named by
@@ -57,7 +55,7 @@ class Registry:
     root: Path
     path: Path | None
     dbs: Mapping[str, DatabasePaths]
-    workflows: Mapping[str, WorkflowEntry] = field(default_factory=dict)
+    workflows: Mapping[str, WorkflowEntry] = MappingProxyType({})
     operator: str = DEFAULT_OPERATOR
     redact: tuple[str, ...] = ()
     keep_runs: int = 1000
@@ -146,7 +144,7 @@ def parse(text: str, path: Path) -> Registry:
         keep_runs=reader.count(data.get("keep_runs", 1000), "keep_runs"),
     )
     workflows = dict(reader.workflows(data.get("workflows", {}), registry))
-    return replace(registry, workflows=workflows, warnings=tuple(reader.warnings))
+    return registry._replace(workflows=workflows, warnings=tuple(reader.warnings))
 
 
 def _root_of(folder: Path) -> Path:

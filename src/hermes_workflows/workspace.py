@@ -157,7 +157,7 @@ class Workspace:
     def observe(self, summary: RunSummary) -> OperationalState:
         run_id = summary.run_id
         seen = Observed(summary, self.queue.work(run_id), self.queue.stuck(run_id), self.queue.runners())
-        return state_of(seen, self.registry.operator, self.clock)
+        return state_of(seen, self.registry.operator, self.clock, self.paths)
 
     def cancel(self, run_id: str, *, reason: str, by: Provenance) -> RunSummary:
         """Ask a run to end. It ends when a runner has delivered the request; a second request adds nothing.

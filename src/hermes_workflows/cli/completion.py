@@ -31,7 +31,7 @@ def completion(shell: str) -> None:
     """
     kind = get_completion_class(shell)
     assert kind is not None  # the three choices are click's own
-    from .main import commands
+    from .commands import commands
 
     click.echo(kind(commands, {}, "hermes-workflows", "_HERMES_WORKFLOWS_COMPLETE").source())
 

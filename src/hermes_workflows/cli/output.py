@@ -5,13 +5,14 @@ Text of users and agents reaches a terminal only through `readable`, so it canno
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import click
+
+from .show import as_json
 
 # What a terminal obeys: everything below space except line ends and tabs, DEL, and the C1 range.
 _CONTROLS = {code: "\N{REPLACEMENT CHARACTER}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
@@ -62,19 +63,3 @@ class Output:
 def readable(text: str) -> str:
     """`text` without what a terminal would obey."""
     return text.translate(_CONTROLS)
-
-
-def as_json(document: Any) -> bytes:
-    """Compact, keys sorted: equal answers are equal bytes."""
-    text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=_plain)
-    return text.encode("utf-8", "backslashreplace")
-
-
-def _plain(value: object) -> Any:
-    if isinstance(value, bytes):
-        import base64
-
-        return {"$base64": base64.b64encode(value).decode()}
-    if isinstance(value, Mapping):
-        return dict(value)
-    raise TypeError(f"{type(value).__name__} has no JSON")

@@ -1,14 +1,19 @@
-"""How a run, a review and a workspace's runners look: as JSON documents, and as text for a person."""
+"""How a run, a review and a workspace's runners look: as JSON documents, and as text for a person.
+
+Light on purpose: the fast `status` imports this.
+"""
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..core.states import OperationalState
-from ..core.summary import OpenReview, RunSummary
-from ..store.queue_port import ReviewRow, RunnerRow, WorkRow
+if TYPE_CHECKING:
+    from ..core.states import OperationalState
+    from ..core.summary import OpenReview, RunSummary
+    from ..store.queue_port import ReviewRow, RunnerRow, WorkRow
 
 _LINE = 72
 
@@ -97,6 +102,12 @@ def work_document(row: WorkRow) -> dict[str, Any]:
     }
 
 
+def as_json(document: Any) -> bytes:
+    """Compact, keys sorted: equal answers are equal bytes."""
+    text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=_jsonable)
+    return text.encode("utf-8", "backslashreplace")
+
+
 def one_line(text: str, length: int = _LINE) -> str:
     line = " ".join(text.split())
     return line if len(line) <= length else f"{line[: length - 1]}…"
@@ -119,6 +130,14 @@ def _waiting(review: OpenReview | None) -> dict[str, Any] | None:
 
 def _indented(value: Any) -> str:
     return pretty(value).replace("\n", "\n            ")
+
+
+def _jsonable(value: object) -> Any:
+    if isinstance(value, bytes):
+        return {"$base64": base64.b64encode(value).decode()}
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"{type(value).__name__} has no JSON")
 
 
 def _shown(value: object) -> Any:

@@ -1,7 +1,6 @@
 """`status` and `list`: where runs stand.
 
-The fast way reads one SQLite file and one ref and imports neither pydantic nor dulwich. Whenever the index does not
-name the ref's commit, or anything else is in doubt, the workspace is opened and the receipts are asked.
+The index answers while it is fresh; whenever it is in doubt, the workspace is opened and the receipts are asked.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ from contextlib import closing
 
 import click
 
-from ..core.names import run_component
 from ..core.states import OperationalState
 from ..core.summary import RunSummary
 from ..errors import HermesError
@@ -18,6 +16,7 @@ from ..facts import Observed, state_of
 from ..store import peek
 from ..store.fast_status import DatabaseGone, FastIndex
 from .completion import complete_runs
+from .quick import fresh_status
 from .scope import Scope, scoped
 from .show import run_row, status_document, status_text
 
@@ -34,7 +33,8 @@ def status(scope: Scope, run: str | None, run_id: str | None) -> None:
     name = run_id or run
     if not name:
         raise click.UsageError("which run? `hermes-workflows list` shows them")
-    summary, state = _fast_one(scope, name) or _slow_one(scope, name)
+    shown = fresh_status(scope.registry, scope.paths(), name, scope.clock)
+    summary, state = shown or _slow_one(scope, name)
     scope.output.data(status_document(summary, state), lambda: status_text(summary, state))
 
 
@@ -53,23 +53,6 @@ def list_runs(scope: Scope, wanted: str | None, limit: int, offset: int) -> None
     documents = [status_document(summary, state) for summary, state in runs]
     rows = [run_row(summary, state) for summary, state in runs]
     scope.output.table(_COLUMNS, rows, documents, "no runs")
-
-
-def _fast_one(scope: Scope, name: str) -> _Shown | None:
-    paths, clock = scope.paths(), scope.clock
-    try:
-        with closing(FastIndex(paths.sqlite)) as index:
-            row = index.indexed(name)
-            if row is None:
-                return None
-            tip = peek.read_ref(paths.receipts, peek.RUNS + run_component(name))
-            # A sealed run has ended, and its ref may have been dropped.
-            if tip != row.tip and not (tip is None and row.sealed):
-                return None
-            seen = Observed(row.summary, index.work(name, clock=clock), index.stuck(name), index.runners())
-    except (DatabaseGone, HermesError):
-        return None
-    return row.summary, state_of(seen, scope.registry.operator, clock)
 
 
 def _slow_one(scope: Scope, name: str) -> _Shown:
@@ -94,5 +77,5 @@ def _fast_page(scope: Scope, wanted: str | None, limit: int, offset: int) -> lis
         run_id = summary.run_id
         mine = [row for row in work if row.work.run_id == run_id]
         seen = Observed(summary, mine, [mark for mark in marks if mark.run_id == run_id], runners)
-        shown.append((summary, state_of(seen, scope.registry.operator, clock)))
+        shown.append((summary, state_of(seen, scope.registry.operator, clock, paths)))
     return shown

@@ -2,15 +2,16 @@
 
 The receipts say only running, waiting or how a run ended. Whether a running one is queued, claimed or stuck is
 an observation of the queue and of runners: it comes in as facts and can be made again at any time.
+Named tuples, no dataclasses: the fast `status` cannot afford to make such classes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from .summary import Status
+if TYPE_CHECKING:
+    from .summary import Status
 
 State = Literal["waiting", "queued", "running", "stuck", "failed", "completed", "cancelled"]
 
@@ -20,19 +21,18 @@ OLD_SECONDS = 60.0
 REPEATED_CLAIMS = 3
 
 
-@dataclass(frozen=True)
-class Mark:
+class Mark(NamedTuple):
     """Why a runner says that a run is stuck."""
 
     reason: str
     hint: str
 
 
-@dataclass(frozen=True)
-class Facts:
+class Facts(NamedTuple):
     """What is known about one run at one instant.
 
     `queued` counts rows that a runner could claim now, `oldest` is the age in seconds of the oldest of them.
+    `receipts` is the repository and `ref` the run's place in it, for commands that a person can copy.
     `lost` names calls whose claimer is dead or late, `repeated` one that was claimed too often without an end.
     """
 
@@ -50,11 +50,12 @@ class Facts:
     repeated: str | None = None
     healthy_runners: int = 0
     due: str | None = None
+    receipts: str = ".hermes/workflows.git"
+    ref: str = ""
     children: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class OperationalState:
+class OperationalState(NamedTuple):
     """`state` is for programs, `label` for people; `next_action` is None when there is nothing to do."""
 
     state: State
@@ -75,15 +76,12 @@ _RUN = "hermes-workflows runner run"
 
 
 def _completed(facts: Facts) -> _Said:
-    return "completed", "the workflow returned its result", f"review the receipts: git log runs/{facts.run_id}"
+    return "completed", "the workflow returned its result", f"review the receipts: {_history(facts)}"
 
 
 def _failed(facts: Facts) -> _Said:
-    return (
-        "failed",
-        facts.error or "the workflow raised an error",
-        "read the error and the receipts, start a corrected run",
-    )
+    reason = facts.error or "the workflow raised an error"
+    return "failed", reason, f"read the receipts ({_history(facts)}), then start a corrected run"
 
 
 def _cancelled(facts: Facts) -> _Said:
@@ -148,6 +146,10 @@ def _parent(facts: Facts) -> _Said:
 
 def _forgotten(facts: Facts) -> _Said:
     return "stuck", "nothing is queued for it", "hermes-workflows index rebuild"
+
+
+def _history(facts: Facts) -> str:
+    return f"git -C {facts.receipts} log {facts.ref or facts.run_id}"
 
 
 def _some(names: tuple[str, ...]) -> str:

@@ -1,0 +1,83 @@
+"""`status` without opening the workspace: one SQLite file and one ref, and neither pydantic, dulwich nor click.
+
+Whatever is in doubt (an unknown id, a ref the index has not seen, any error, any option not named here) is left to
+the command itself, which opens the workspace and asks the receipts.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..clock import SystemClock
+from ..core.names import run_component
+from ..errors import HermesError
+from ..facts import Observed, state_of
+from ..registry import choose
+from ..store import peek
+from ..store.fast_status import DatabaseGone, FastIndex
+from .show import as_json, status_document
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..core.clock import Clock
+    from ..core.states import OperationalState
+    from ..core.summary import RunSummary
+    from ..registry import DatabasePaths, Registry
+
+_OPTIONS = ("--id", "--db", "--config")
+
+
+def status(arguments: Sequence[str]) -> bytes | None:
+    """The document of `status RUN`, when it is wanted as JSON and the index is fresh."""
+    given = _parsed(arguments)
+    if given is None or (sys.stdout.isatty() and "--json" not in arguments):
+        return None
+    here = Path.cwd()
+    try:
+        registry = choose(given.get("--config"), given.get("--db"), here)
+        paths = registry.database(given.get("--db"), here)
+    except HermesError:
+        return None
+    shown = None if registry.warnings else fresh_status(registry, paths, given["--id"], SystemClock())
+    return None if shown is None else as_json(status_document(*shown))
+
+
+def fresh_status(
+    registry: Registry, paths: DatabasePaths, run_id: str, clock: Clock
+) -> tuple[RunSummary, OperationalState] | None:
+    """A run as its row says, when the row names the commit that the run's ref names."""
+    try:
+        index = FastIndex(paths.sqlite)
+        try:
+            row = index.indexed(run_id)
+            if row is None:
+                return None
+            tip = peek.read_ref(paths.receipts, peek.RUNS + run_component(run_id))
+            # A sealed run has ended, and its ref may have been dropped.
+            if tip != row.tip and not (tip is None and row.sealed):
+                return None
+            seen = Observed(row.summary, index.work(run_id, clock=clock), index.stuck(run_id), index.runners())
+        finally:
+            index.close()
+    except (DatabaseGone, HermesError):
+        return None
+    return row.summary, state_of(seen, registry.operator, clock, paths)
+
+
+def _parsed(arguments: Sequence[str]) -> dict[str, str] | None:
+    """The options of a plain `status`, the run as `--id`; None for anything that click should look at."""
+    if not arguments or arguments[0] != "status":
+        return None
+    given: dict[str, str] = {}
+    rest = iter(arguments[1:])
+    for word in rest:
+        if word == "--json":
+            continue
+        name, value = (word, next(rest, "")) if word in _OPTIONS else ("--id", word)
+        if not value or value.startswith("-") or name in given:
+            return None
+        given[name] = value
+    return given if "--id" in given else None
