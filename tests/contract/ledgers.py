@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hermes_workflows.core import layout
+from hermes_workflows.core.encoding import Plain, encode
 from hermes_workflows.core.fingerprints import fingerprint
 from hermes_workflows.core.receipts import (
     Author,
@@ -69,12 +70,12 @@ def run_draft(**execution: Any) -> Draft:
 
 
 def step_draft(key: str, output: Any = None, *, path: str = "", author: str = "worker", **execution: Any) -> Draft:
-    request = {"name": "work", "input": {"key": key}}
+    request: dict[str, Plain] = {"name": "work", "input": {"key": key}}
     receipt = CallReceipt(
         kind="step",
         key=key,
         status="completed",
-        fingerprint=fingerprint("step", request),
+        fingerprint=fingerprint("step", encode(request, {})),
         request=request,
         output=output,
         execution=Execution(finished_at=NOON, duration_seconds=1.25, **execution),

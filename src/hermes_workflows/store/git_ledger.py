@@ -19,7 +19,7 @@ from . import commits, peek, repository
 from .admission import Recorded, admit, check_entry, check_start
 from .case_folding import could_be_another_case_of
 from .commits import Commit
-from .durability import Barrier, Durability, disk_for
+from .durability import Barrier, Disk, Durability, disk_for
 from .objects import Objects
 from .ports import Appended, Entry, Head, Outcome, Problem
 from .refs import Move, Patience, Refs
@@ -48,12 +48,13 @@ class _Plan:
 class GitLedger:
     """`ports.Ledger` on a bare repository. Thread-safe; any number of processes."""
 
-    def __init__(self, path: Path, *, clock: Clock, durability: Durability, committer: str, patience: Patience) -> None:
+    def __init__(self, path: Path, *, clock: Clock, disk: Disk, committer: str, patience: Patience) -> None:
+        """Use `open`; this takes the disk, which decides what a sync is."""
         self.path = path
         self._clock = clock
         self._committer = Author(committer)
         self._home = repository.workspace_id(path)
-        self.disk = disk_for(path, durability)
+        self.disk = disk
         self.objects = Objects(path, self.disk)
         self._refs = Refs(path, self.disk, patience)
         self._snapshots = Snapshots(self.objects)
@@ -78,8 +79,11 @@ class GitLedger:
         Raises NotFound, IntegrityError (something else lies there), StoreFailure.
         """
         if create and not path.exists():
-            repository.create(path, disk_for(path.parent, durability))
-        return cls(path, clock=clock, durability=durability, committer=committer, patience=patience or Patience())
+            repository.create(path, durability)
+        # Recognised first: of something else, not even the file system is of interest.
+        repository.workspace_id(path)
+        disk = disk_for(path, durability)
+        return cls(path, clock=clock, disk=disk, committer=committer, patience=patience or Patience())
 
     @property
     def home(self) -> str:

@@ -1,13 +1,15 @@
 """Loose git objects, written our way and read from wherever they are.
 
-A new object is created under its final name, exclusively: no temporary name to rename (twice the time in a full
-folder) and no lock that a killed writer leaves for ever. What such a writer leaves is a short file under the right
-name, so an object that exists already is compared, and replaced when it is not whole.
+An object gets its final name when it is whole, whatever kills its writer: it is written without a name and then
+linked (Linux), which costs no rename in a full folder, no temporary name to sweep and no lock that a dead writer
+leaves for ever. A power cut may still leave a short one under the right name, so an object that exists already is
+compared, and replaced when it is not whole.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
 import secrets
@@ -38,6 +40,7 @@ class Objects:
         self._folder = os.path.join(repository, "objects")
         self._disk = disk
         self._repo: Repo | None = None
+        self._unnamed = hasattr(os, "O_TMPFILE") and os.path.isdir("/proc/self/fd")
         self._guard = threading.Lock()
         self.written = 0
 
@@ -73,24 +76,44 @@ class Objects:
     def _place(self, folder: str, path: str, content: bytes) -> int:
         data = _deflate(content)
         try:
-            return self._create(path, data)
+            return self._create(folder, path, data)
         except FileExistsError:
             return self._reuse(path, content, data)
         except FileNotFoundError:
             os.makedirs(folder, exist_ok=True)
-            return self._place(folder, path, content)
+            return self._create(folder, path, data)
 
-    def _create(self, path: str, data: bytes) -> int:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o444)
+    def _create(self, folder: str, path: str, data: bytes) -> int:
+        """Write a whole file under a new name; its open descriptor. Raises FileExistsError."""
+        descriptor, temporary = self._open_new(folder)
         try:
             _write_all(descriptor, data)
+            if temporary:
+                os.link(temporary, path)
+            else:
+                # Any descriptor will do as the folder of an absolute path; with one, the link of /proc is followed.
+                os.link(f"/proc/self/fd/{descriptor}", path, src_dir_fd=descriptor, follow_symlinks=True)
         except OSError:
-            # A full disk: leave no half object behind, and never let this one count as written.
             os.close(descriptor)
-            os.unlink(path)
             raise
+        finally:
+            if temporary:
+                os.unlink(temporary)
         self.written += 1
         return descriptor
+
+    def _open_new(self, folder: str) -> tuple[int, str]:
+        """An open file and its name, which is empty where the system knows files without one."""
+        if self._unnamed:
+            try:
+                return os.open(folder, os.O_WRONLY | os.O_TMPFILE | os.O_CLOEXEC, 0o444), ""
+            except OSError as error:
+                if error.errno not in (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL):
+                    raise
+                self._unnamed = False
+        # The name that git gives its own: `git gc` sweeps what a killed writer leaves.
+        temporary = f"{folder}/tmp_obj_{secrets.token_hex(8)}"
+        return os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o444), temporary
 
     def _reuse(self, path: str, content: bytes, data: bytes) -> int:
         """An object of this name exists: keep it if it is whole, else put a whole one in its place.
@@ -113,7 +136,7 @@ class Objects:
 
     def _replace(self, path: str, data: bytes) -> int:
         temporary = f"{path[: path.rindex('/')]}/tmp_obj_{secrets.token_hex(8)}"
-        descriptor = self._create(temporary, data)
+        descriptor = self._create(os.path.dirname(path), temporary, data)
         # Another writer may hold the damaged file in its barrier and move its ref before we do:
         # the new file is durable before it takes the name.
         self._disk.sync_file(descriptor)

@@ -17,7 +17,7 @@ from ..core.receipts import Author
 from ..errors import IntegrityError, NotFound, StoreFailure
 from . import peek
 from .commits import Commit
-from .durability import Disk
+from .durability import Disk, Durability, disk_for
 from .objects import Objects
 from .trees import FILE, Folder, Item, Trees
 
@@ -93,13 +93,14 @@ _CONFIG = """\
 """
 
 
-def create(path: Path, disk: Disk) -> None:
+def create(path: Path, durability: Durability) -> None:
     """Make an empty receipts repository at `path`, all of it or nothing. Raises StoreFailure.
 
     Of two processes that create the same one, the first wins and the other finds it made.
     """
     temporary = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
     try:
+        disk = disk_for(path.parent, durability)
         _write_repository(temporary, disk)
         _rename_new(temporary, path)
         disk.sync_folder(path.parent)
@@ -159,6 +160,7 @@ def _setting(config: str, section: str, name: str) -> str | None:
 
 
 def _write_repository(path: Path, disk: Disk) -> None:
+    path.mkdir()
     for folder in (
         "objects/info",
         "objects/pack",
