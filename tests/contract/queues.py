@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
@@ -13,12 +14,13 @@ from multiprocessing import get_context
 from multiprocessing.context import SpawnProcess
 from multiprocessing.queues import Queue
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from hermes_workflows.clock import SystemClock
 from hermes_workflows.core.summary import RunSummary
 from hermes_workflows.store.index import IndexQueue
 from hermes_workflows.store.liveness import Process, process_started, this_host
+from hermes_workflows.store.memory_queue import MemoryQueue
 from hermes_workflows.store.queue_port import Change, Claim, Indexed, Lease, ReviewRow, RunnerRow, Stuck, Work
 from hermes_workflows.store.sqlite_queue import SqliteQueue
 
@@ -89,6 +91,24 @@ class Shop:
 
     def status(self) -> dict[str, str]:
         return {name(row.work): row.status for row in self.queue.work()}
+
+
+@contextmanager
+def open_shop(kind: str, folder: Path) -> Iterator[Shop]:
+    """A shop on one of the two twins."""
+    clock = FrozenClock()
+    opened: list[IndexQueue] = []
+
+    def another() -> IndexQueue:
+        if kind == "sqlite":
+            opened.append(SqliteQueue.open(folder / "workflows.sqlite", clock=clock, rebuild=tuple))
+        else:
+            opened.append(MemoryQueue(clock=clock) if not opened else cast(MemoryQueue, opened[0]).reopen())
+        return opened[-1]
+
+    yield Shop(another(), clock, another)
+    for queue in opened:
+        queue.close()
 
 
 def name(work: Work) -> str:

@@ -7,31 +7,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.contract.queues import FrozenClock, Shop, beat, call, calls, dead_process, run, workflow
+from tests.contract.queues import Shop, beat, call, calls, dead_process, open_shop, run, workflow
 
-from hermes_workflows.store.index import IndexQueue
 from hermes_workflows.store.liveness import Process
-from hermes_workflows.store.memory_queue import MemoryQueue
 from hermes_workflows.store.queue_port import Change, Claim
-from hermes_workflows.store.sqlite_queue import SqliteQueue
 
 
 @pytest.fixture(params=["memory", "sqlite"])
 def shop(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Shop]:
-    clock = FrozenClock()
-    opened: list[IndexQueue] = []
-
-    def another() -> IndexQueue:
-        if request.param == "sqlite":
-            queue: IndexQueue = SqliteQueue.open(tmp_path / "workflows.sqlite", clock=clock, rebuild=tuple)
-        else:
-            queue = opened[0].reopen() if opened else MemoryQueue(clock=clock)  # type: ignore[attr-defined]
-        opened.append(queue)
-        return queue
-
-    yield Shop(another(), clock, another)
-    for queue in opened:
-        queue.close()
+    with open_shop(request.param, tmp_path) as shop:
+        yield shop
 
 
 # --- offers and claims ------------------------------------------------------------------------------------------

@@ -8,12 +8,20 @@ from dataclasses import dataclass, field
 from .liveness import Process
 from .queue_port import Lease, RunnerRow
 
+SHOWN_SECONDS = 3600.0
+
 
 @dataclass
 class Held:
     process: Process = field(default_factory=Process.current)
     heartbeats: dict[str, RunnerRow] = field(default_factory=dict)
     leases: dict[str, tuple[Lease, str]] = field(default_factory=dict)
+
+    def beats(self, row: RunnerRow) -> bool:
+        """Note a heartbeat; says whether it is the first of its runner through this handle."""
+        first = row.runner_id not in self.heartbeats
+        self.heartbeats[row.runner_id] = row
+        return first
 
     def process_of(self, runner: str) -> Process:
         """The process its last heartbeat here named, else this one."""
@@ -29,3 +37,12 @@ class Held:
     def drop(self, tokens: Iterable[str]) -> None:
         for token in tokens:
             self.leases.pop(token, None)
+
+
+def is_past(old: RunnerRow, new: RunnerRow) -> bool:
+    """Whether the row of a dead process is of no more use once `new` has started.
+
+    A dead runner stays visible until its successor beats; one that has none, for an hour.
+    """
+    late = old.boot_id != new.boot_id or new.elapsed - old.elapsed > SHOWN_SECONDS
+    return Process.of(old).gone() and (late or old.runner_id == new.runner_id)

@@ -166,7 +166,9 @@ def _read(ledger: Ledger, known: Indexed | None, head: Head) -> Indexed:
         try:
             newest, receipts = ledger.read(head.run_id, since=known.tip)
         except (IntegrityError, NotFound):
-            receipts = []  # the row's tip is gone, or of another history
+            newest, receipts = head, []  # the row's tip is gone, or of another history
+        if newest.tip == known.tip:
+            return grown(known, newest, ())
         # A ref that was put back, or a history that was exchanged, does not go on where the row ends.
         if receipts and receipts[0].seq == known.summary.seq + 1:
             return grown(known, newest, receipts)

@@ -7,8 +7,20 @@ from dataclasses import replace
 from sqlite3 import Connection
 
 from . import sql
+from .held import is_past
+from .liveness import Process
 from .queue_port import Indexed, ReviewRow, RunnerRow, Stuck
-from .rows import indexed_of, merged, review_of, review_values, run_values, runner_of, stuck_of, withdrawn
+from .rows import (
+    indexed_of,
+    merged,
+    review_of,
+    review_values,
+    run_values,
+    runner_of,
+    runner_values,
+    stuck_of,
+    withdrawn,
+)
 
 
 def put(connection: Connection, rows: Iterable[Indexed]) -> None:
@@ -80,6 +92,19 @@ def stuck(connection: Connection, run_id: str | None) -> list[Stuck]:
 
 def runners(connection: Connection) -> list[RunnerRow]:
     return [runner_of(row) for row in connection.execute(sql.RUNNERS)]
+
+
+def beat(connection: Connection, row: RunnerRow, *, first: bool) -> None:
+    for old in runners(connection) if first else ():
+        if is_past(old, row):
+            goodbye(connection, old.runner_id, Process.of(old))
+    connection.execute(sql.HEARTBEAT, runner_values(row))
+
+
+def goodbye(connection: Connection, runner_id: str, process: Process | None) -> None:
+    """Remove a runner's row: that of one process, or of all that had the name."""
+    named = process._asdict() if process else {"host": None, "pid": None, "pid_started": None}
+    connection.execute(sql.GOODBYE, {"runner_id": runner_id, **named})
 
 
 def stamp(connection: Connection) -> str:

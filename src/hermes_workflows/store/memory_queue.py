@@ -11,7 +11,7 @@ from itertools import count
 from threading import RLock
 
 from ..core.clock import Clock
-from .held import Held
+from .held import Held, is_past
 from .liveness import Process, new_token
 from .queue_port import Change, Claim, Indexed, Lease, ReviewRow, RunnerRow, Stuck, Work, WorkRow
 from .rows import OPEN, merged, withdrawn
@@ -243,7 +243,10 @@ class MemoryQueue:
 
     def heartbeat(self, row: RunnerRow) -> None:
         with self._shared.lock:
-            self._held.heartbeats[row.runner_id] = row
+            if self._held.beats(row):
+                past = [name for name, old in self._shared.runners.items() if is_past(old, row)]
+                for name in past:
+                    del self._shared.runners[name]
             self._shared.runners[row.runner_id, Process.of(row)] = row
             self._wrote()
 

@@ -16,12 +16,11 @@ from typing import TypeVar
 
 from ..core.clock import Clock
 from ..errors import StoreFailure
-from . import index_table, sql, work_table
+from . import index_table, work_table
 from .database import Database, DatabaseGone, open_database, replace_database, translated
 from .held import Held
 from .liveness import Process
 from .queue_port import Change, Indexed, Lease, ReviewRow, RunnerRow, Stuck, Work, WorkRow
-from .rows import runner_values
 from .work_table import Answer, Holder, Moment
 
 T = TypeVar("T")
@@ -113,14 +112,14 @@ class SqliteQueue:
 
     def heartbeat(self, row: RunnerRow) -> None:
         with self._lock:
-            self._held.heartbeats[row.runner_id] = row
-        self._write(lambda connection: connection.execute(sql.HEARTBEAT, runner_values(row)))
+            first = self._held.beats(row)
+        self._write(lambda connection: index_table.beat(connection, row, first=first))
 
     def goodbye(self, runner_id: str) -> None:
         with self._lock:
             row = self._held.heartbeats.pop(runner_id, None)
-        process = Process.of(row)._asdict() if row else {"host": None, "pid": None, "pid_started": None}
-        self._write(lambda connection: connection.execute(sql.GOODBYE, {"runner_id": runner_id, **process}))
+        process = Process.of(row) if row else None
+        self._write(lambda connection: index_table.goodbye(connection, runner_id, process))
 
     def runners(self) -> list[RunnerRow]:
         return self._attempt(index_table.runners)
