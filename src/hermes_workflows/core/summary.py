@@ -6,7 +6,7 @@ both are made here. No pydantic in this module's output: `to_json`/`from_json` a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -14,6 +14,8 @@ from . import layout
 from .timestamps import render_time
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from .receipts import Receipt
 
 Status = Literal["running", "waiting", "completed", "failed", "cancelled"]
@@ -47,7 +49,6 @@ class RunSummary:
     calls: Mapping[str, int] = field(default_factory=dict)
     usage: Mapping[str, float] = field(default_factory=dict)
     open_reviews: Mapping[str, OpenReview] = field(default_factory=dict)
-    open_timers: Mapping[str, str] = field(default_factory=dict)
     open_children: Mapping[str, str] = field(default_factory=dict)
     open_intents: tuple[str, ...] = ()
     cancel_requested: str | None = None
@@ -83,17 +84,24 @@ def summarize(run_id: str, receipts: Iterable[Receipt]) -> RunSummary:
 
 def _apply(summary: RunSummary, receipt: Receipt) -> RunSummary:
     place = layout.place(receipt.path)
-    assert place is not None
-    moment = receipt.execution.finished_at or receipt.execution.started_at
-    counted = replace(
+    assert place is not None  # a receipt is only made for a path of the table
+    handler = _HANDLERS.get(place.family)
+    changes = handler(summary, receipt) if handler else {}
+    if not summary.ended and "status" not in changes:
+        changes["status"] = "waiting" if changes.get("open_reviews", summary.open_reviews) else "running"
+    moment = _text(receipt.execution.finished_at or receipt.execution.started_at)
+    return replace(
         summary,
         seq=receipt.seq,
         receipts=summary.receipts + 1,
-        updated_at=max(filter(None, (summary.updated_at, render_time(moment) if moment else None)), default=None),
+        updated_at=max(filter(None, (summary.updated_at, moment)), default=None),
         usage=_add_usage(summary.usage, receipt),
+        **changes,
     )
-    handler = _HANDLERS.get(place.family)
-    return _with_status(handler(counted, receipt)) if handler else counted
+
+
+def _text(moment: datetime | None) -> str | None:
+    return render_time(moment) if moment else None
 
 
 def _add_usage(usage: Mapping[str, float], receipt: Receipt) -> Mapping[str, float]:
@@ -103,99 +111,79 @@ def _add_usage(usage: Mapping[str, float], receipt: Receipt) -> Mapping[str, flo
     return {name: round(usage.get(name, 0) + value, 10) for name, value in used.model_dump().items()}
 
 
-def _with_status(summary: RunSummary) -> RunSummary:
-    if summary.ended:
-        return summary
-    return replace(summary, status="waiting" if summary.open_reviews else "running")
+# What one receipt of a family changes, besides what every receipt does.
+
+_Changes = dict[str, Any]
 
 
-def _run(summary: RunSummary, receipt: Receipt) -> RunSummary:
+def _run(summary: RunSummary, receipt: Receipt) -> _Changes:
     execution = receipt.execution
-    started = render_time(execution.started_at) if execution.started_at else None
-    return replace(
-        summary,
-        workflow=receipt.request.workflow,
-        home=execution.workspace or "",
-        started_at=started,
-        parent=execution.parent,
-    )
+    return {
+        "workflow": receipt.request.workflow,
+        "home": execution.workspace or "",
+        "started_at": _text(execution.started_at),
+        "parent": execution.parent,
+    }
 
 
-def _end(summary: RunSummary, receipt: Receipt) -> RunSummary:
-    finished = receipt.execution.finished_at
-    return replace(
-        summary,
-        status=receipt.status,  # type: ignore[arg-type]  # the model allows exactly these three
-        result=receipt.output,
-        error=receipt.error.model_dump(exclude_none=True) if receipt.error else None,
-        finished_at=render_time(finished) if finished else None,
-        open_reviews={},
-        open_timers={},
-        open_children={},
-        open_intents=(),
-    )
+def _end(summary: RunSummary, receipt: Receipt) -> _Changes:
+    return {
+        "status": receipt.status,
+        "result": receipt.output,
+        "error": receipt.error.model_dump(exclude_none=True) if receipt.error else None,
+        "finished_at": _text(receipt.execution.finished_at),
+        "open_reviews": {},
+        "open_children": {},
+        "open_intents": (),
+    }
 
 
-def _step(summary: RunSummary, receipt: Receipt) -> RunSummary:
-    calls = {**summary.calls, receipt.status: summary.calls.get(receipt.status, 0) + 1}
-    return replace(
-        summary,
-        calls=calls,
-        open_children=_without(summary.open_children, receipt.key),
-        open_intents=tuple(key for key in summary.open_intents if key != receipt.key),
-    )
+def _step(summary: RunSummary, receipt: Receipt) -> _Changes:
+    return {
+        "calls": {**summary.calls, receipt.status: summary.calls.get(receipt.status, 0) + 1},
+        "open_children": _without(summary.open_children, receipt.key),
+        "open_intents": tuple(key for key in summary.open_intents if key != receipt.key),
+    }
 
 
-def _start(summary: RunSummary, receipt: Receipt) -> RunSummary:
+def _start(summary: RunSummary, receipt: Receipt) -> _Changes:
     if receipt.kind == "child":
-        return replace(summary, open_children={**summary.open_children, receipt.key: str(receipt.output)})
-    return replace(summary, open_intents=(*summary.open_intents, receipt.key))
+        return {"open_children": {**summary.open_children, receipt.key: str(receipt.output)}}
+    return {"open_intents": (*summary.open_intents, receipt.key)}
 
 
-def _request(summary: RunSummary, receipt: Receipt) -> RunSummary:
+def _request(summary: RunSummary, receipt: Receipt) -> _Changes:
     execution, request = receipt.execution, receipt.request
     review = OpenReview(
         key=receipt.key,
         prompt=request.prompt,
         assignee=request.assignee,
-        requested_at=render_time(execution.started_at) if execution.started_at else None,
-        expires_at=render_time(execution.expires_at) if execution.expires_at else None,
+        requested_at=_text(execution.started_at),
+        expires_at=_text(execution.expires_at),
         returns=request.returns,
     )
-    return replace(summary, open_reviews={**summary.open_reviews, receipt.key: review})
+    return {"open_reviews": {**summary.open_reviews, receipt.key: review}}
 
 
-def _response(summary: RunSummary, receipt: Receipt) -> RunSummary:
-    return replace(summary, open_reviews=_without(summary.open_reviews, receipt.key))
+def _response(summary: RunSummary, receipt: Receipt) -> _Changes:
+    return {"open_reviews": _without(summary.open_reviews, receipt.key)}
 
 
-def _timer_start(summary: RunSummary, receipt: Receipt) -> RunSummary:
-    due = receipt.execution.due_at
-    assert due is not None
-    return replace(summary, open_timers={**summary.open_timers, receipt.key: render_time(due)})
-
-
-def _timer(summary: RunSummary, receipt: Receipt) -> RunSummary:
-    return replace(summary, open_timers=_without(summary.open_timers, receipt.key))
-
-
-def _cancel(summary: RunSummary, receipt: Receipt) -> RunSummary:
+def _cancel(summary: RunSummary, receipt: Receipt) -> _Changes:
     reason = (receipt.request or {}).get("reason") or "no reason given"
-    return replace(summary, cancel_requested=summary.cancel_requested or reason)
+    return {"cancel_requested": summary.cancel_requested or reason}
 
 
 def _without(values: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     return {name: value for name, value in values.items() if name != key} if key in values else values
 
 
-_HANDLERS = {
+_HANDLERS: Mapping[str, Callable[[RunSummary, Receipt], _Changes]] = {
     "run": _run,
     "end": _end,
     "step": _step,
     "start": _start,
     "request": _request,
     "response": _response,
-    "timer-start": _timer_start,
-    "timer": _timer,
     "cancel": _cancel,
 }
