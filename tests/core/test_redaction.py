@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from hermes_workflows.core.encoding import Plain
 from hermes_workflows.core.redaction import RedactingStream, Redactor
 
 AWKWARD = 'pa"ss\\wo/rd é+x9Zq& 🔑'
@@ -226,7 +227,7 @@ def test_each_placeholder_is_counted_once() -> None:
 def test_values_are_redacted_down_to_keys_bytes_and_numbers() -> None:
     redactor = Redactor({"PW": TOKEN, "PIN": "4821"})
     counts: Counter[str] = Counter()
-    value = {"list": [TOKEN, {TOKEN: None}], "bytes": TOKEN.encode(), "pin": 4821, "other": 48215, "flag": True}
+    value: Plain = {"list": [TOKEN, {TOKEN: None}], "bytes": TOKEN.encode(), "pin": 4821, "other": 48215, "flag": True}
     assert redactor.plain(value, counts) == {
         "list": ["[redacted:PW]", {"[redacted:PW]": None}],
         "bytes": b"[redacted:PW]",
@@ -243,7 +244,7 @@ def test_two_keys_that_become_one_keep_their_values() -> None:
 
 
 def test_a_clean_value_is_the_same_object() -> None:
-    value = {"text": "nothing here", "list": [1, 2.5, None, b"x"]}
+    value: Plain = {"text": "nothing here", "list": [1, 2.5, None, b"x"]}
     assert hidden(TOKEN).plain(value) is value
 
 

@@ -25,7 +25,7 @@ from ..core.receipts import Failure, Usage
 from ..core.redaction import Redactor
 from ..core.values import TypeCodec
 from ..errors import InvalidInput
-from .candidates import NoAnswer, choose, choose_from, find_response, readable
+from .candidates import NoAnswer, Printed, choose, choose_from, find_response, readable
 from .processes import Command, Outcome, StopSignal, run_command
 from .protocol import AgentRequest, AgentResponse, Previous
 
@@ -182,9 +182,9 @@ class _Asking:
         return json.dumps(plain, ensure_ascii=False, default=_bytes).encode("utf-8", "replace") + b"\n"
 
     def _judge(self, outcome: Outcome) -> _Verdict:
-        text = readable(outcome.stdout.head + outcome.stdout.tail)
+        printed = Printed.of(readable(outcome.stdout.head + outcome.stdout.tail))
         ending = _bad_ending(outcome)
-        response, unreadable = _response(text)
+        response, unreadable = _response(printed)
         usage = response.usage.recorded() if response and response.usage else None
         if outcome.ended == "stopped":
             return _Verdict("cancelled", failure=ending, usage=usage)
@@ -197,7 +197,7 @@ class _Asking:
             return self._refused(outcome, unreadable)
         try:
             counts: Counter[str] = Counter()
-            output = choose_from(response, self._validate) if response else choose(text, self._validate)
+            output = choose_from(response, self._validate) if response else choose(printed, self._validate)
             return _Verdict("completed", output=self._clean(output, counts), usage=usage, redactions=counts)
         except NoAnswer as refused:
             return self._refused(outcome, refused, usage)
@@ -236,9 +236,9 @@ class _Verdict:
     redactions: Counter[str] = field(default_factory=Counter)
 
 
-def _response(text: str) -> tuple[AgentResponse | None, NoAnswer | None]:
+def _response(printed: Printed) -> tuple[AgentResponse | None, NoAnswer | None]:
     try:
-        return find_response(text), None
+        return find_response(printed), None
     except NoAnswer as unreadable:
         return None, unreadable
 

@@ -26,11 +26,11 @@ Reason = tuple[str, str]
 
 # Only looks for where a value ends; what it says is then read by the one strict parser.
 _EXTENT = json.JSONDecoder(parse_int=len, parse_float=len, parse_constant=len, strict=False)
-_OPEN = re.compile(r"[{\[]")
+_OPEN = re.compile(r'\{\s*["}]|\[\s*(?:["\[\]{0-9-]|true|false|null|NaN|Infinity)')
 _INSIDE = re.compile(r'"(?:[^"\\]|\\.)*"?|[{}\[\]]', re.S)
-_SPACE = re.compile(r"\s*")
 _CONTROL = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\))|^\ufeff")
 _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
+_SHOWN = 20
 
 
 class NoAnswer(InvalidInput):
@@ -52,18 +52,30 @@ class Found:
     problem: str | None = None
 
 
+@dataclass(frozen=True)
+class Printed:
+    """What an agent printed, and the JSON in it."""
+
+    text: str
+    found: tuple[Found, ...]
+
+    @classmethod
+    def of(cls, text: str) -> Printed:
+        return cls(text, tuple(scan(text)))
+
+
 def readable(printed: bytes) -> str:
     """What was printed as text, without terminal control sequences."""
     return _CONTROL.sub("", printed.decode("utf-8", "replace"))
 
 
-def find_response(text: str) -> AgentResponse | None:
-    """The last response in the text; None if the agent printed a bare answer.
+def find_response(printed: Printed) -> AgentResponse | None:
+    """The last response; None if the agent printed a bare answer.
 
     Raises NoAnswer when there is one that cannot be read: whatever else stands there is not the answer.
     """
-    for found in reversed(list(scan(text))):
-        if found.problem and RESPONSE_SCHEMA in text[found.start : found.end]:
+    for found in reversed(printed.found):
+        if found.problem and RESPONSE_SCHEMA in printed.text[found.start : found.end]:
             raise NoAnswer([("", found.problem)])
         response = response_in(found.value)
         if response:
@@ -79,13 +91,13 @@ def choose_from(response: AgentResponse, validate: Validate) -> Plain:
         return validate(response.output)
     except InvalidInput as error:
         if isinstance(response.output, str):
-            return choose(response.output, validate)
+            return choose(Printed.of(response.output), validate)
         raise NoAnswer(_reasons(error)) from None
 
 
-def choose(text: str, validate: Validate) -> Plain:
+def choose(printed: Printed, validate: Validate) -> Plain:
     """The one answer in a text that is no response. Raises NoAnswer."""
-    found = list(scan(text))
+    text, found = printed.text, printed.found
     valid, errors = _fitting((one.value for one in found if not one.problem), validate)
     if not valid:
         valid, _ = _fitting(_scalars(text, validate), validate)
@@ -97,7 +109,7 @@ def choose(text: str, validate: Validate) -> Plain:
         reason = f"{len(valid)} different values fit; say only the one that is meant"
         raise NoAnswer([("", reason)], ambiguous=True)
     problems = [("", one.problem) for one in found if one.problem]
-    raise NoAnswer([*problems, *errors] or [("", "there is no JSON value in the answer")])
+    raise NoAnswer([*problems[-_SHOWN:], *errors[:_SHOWN]] or [("", "there is no JSON value in the answer")])
 
 
 def _fitting(values: Iterable[Json], validate: Validate) -> tuple[list[Plain], list[Reason]]:
@@ -121,7 +133,7 @@ def _reasons(error: InvalidInput) -> list[Reason]:
     return list(getattr(error, "errors", ())) or [(getattr(error, "path", ""), error.message)]
 
 
-def _one_a_line(text: str, found: list[Found]) -> bool:
+def _one_a_line(text: str, found: tuple[Found, ...]) -> bool:
     """JSON Lines, perhaps after some noise: then a later value replaces an earlier one."""
     ends = [*(one.start for one in found[1:]), len(text)]
     gaps = [text[one.end : end] for one, end in zip(found, ends, strict=True)]
@@ -164,21 +176,34 @@ def _fenced(text: str) -> Iterator[str]:
             lines.append(line)
 
 
+class _WithoutLines(str):
+    """Text whose errors do not count lines: that passes over the whole text for every brace of prose."""
+
+    __slots__ = ()
+
+    def count(self, *_: object) -> int:
+        return 0
+
+    def rfind(self, *_: object) -> int:
+        return -1
+
+
 def scan(text: str) -> Iterator[Found]:
     """The outermost JSON objects and arrays of a text, in order; also those that only tried to be."""
     at = 0
+    without_lines = _WithoutLines(text)
     while opening := _OPEN.search(text, at):
         start = opening.start()
         try:
-            _, at = _EXTENT.raw_decode(text, start)
+            _, at = _EXTENT.raw_decode(without_lines, start)
         except json.JSONDecodeError as error:
-            first = _SPACE.match(text, start + 1)
-            if first is None or error.pos <= first.end():
-                # A brace of prose, of a template, of some other language.
-                at = start + 1
+            if not text[start : error.pos].strip("{[ \t\r\n"):
+                # Brackets of prose, of a template, of some other language; those between here and there fail alike.
+                at = max(start + 1, error.pos)
                 continue
             at = _closing(text, start)
-            yield Found(start, at, problem=f"not JSON: {error.msg} at line {error.lineno}, column {error.colno}")
+            near = text[max(start, error.pos - 20) : error.pos + 20]
+            yield Found(start, at, problem=f"not JSON: {error.msg[:1].lower()}{error.msg[1:]} in {near!r}")
         except RecursionError:
             yield Found(start, len(text), problem="the JSON is nested too deep")
             return
