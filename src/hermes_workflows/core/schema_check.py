@@ -51,12 +51,15 @@ def check_schema(plain: Plain, schema: Mapping[str, Any]) -> list[_Reason]:
     try:
         _Checker.check_schema(schema)
         checker = _Checker(schema, registry=referencing.Registry(), format_checker=_formats())
-        found = [reason for error in checker.iter_errors(_without_bytes(plain)) for reason in _reasons(error)]
+        errors = list(checker.iter_errors(_without_bytes(plain)))
     except (jsonschema.SchemaError, referencing.exceptions.Unresolvable, re.error) as error:
         raise InvalidInput(f"the JSON Schema cannot be used: {str(error).splitlines()[0]}") from None
     except RecursionError:
         return [("", "is nested too deep to be checked")]
-    return sorted(dict.fromkeys(found))
+    # Where the choices are named, their type goes without saying.
+    named = {tuple(error.absolute_path) for error in errors if error.validator in ("const", "enum")}
+    told = [error for error in errors if error.validator != "type" or tuple(error.absolute_path) not in named]
+    return sorted(dict.fromkeys(reason for error in told for reason in _reasons(error)))
 
 
 def _without_bytes(plain: Plain) -> Any:
