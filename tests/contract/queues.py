@@ -94,9 +94,9 @@ class Shop:
 
 
 @contextmanager
-def open_shop(kind: str, folder: Path) -> Iterator[Shop]:
+def open_shop(kind: str, folder: Path, clock: FrozenClock | None = None) -> Iterator[Shop]:
     """A shop on one of the two twins."""
-    clock = FrozenClock()
+    clock = clock or FrozenClock()
     opened: list[IndexQueue] = []
 
     def another() -> IndexQueue:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 BUSY_SECONDS = 10.0
-# Filling a new file reads every run; another process that waits for it should rather wait than fill one more.
+# Filling a new file reads every run; another process should rather wait for it than fail or fill one more.
 REPLACE_SECONDS = 120.0
 _PAUSE = 0.01
 # Checkpoints sync; four times SQLite's default makes them rare and keeps the `-wal` at 16 MB.
@@ -58,16 +58,16 @@ class Database:
         self.path = path
         self.connection = connection
         self.stamp = Stamp.of(path)
+        self._wal = _beside(path, "-wal")
         self._size = os.stat(path).st_size
 
     def check(self) -> None:
         """Raise DatabaseGone when the path no longer leads to this file, or the file has shrunk (it never does)."""
         try:
             found = os.stat(self.path)
-            wal = os.stat(_beside(self.path, "-wal"))
         except OSError as error:
             raise DatabaseGone(f"{self.path}: {error.strerror}") from None
-        if (found.st_dev, found.st_ino) != self.stamp.file or (wal.st_dev, wal.st_ino) != self.stamp.wal:
+        if (found.st_dev, found.st_ino) != self.stamp.file or _inode(self._wal) != self.stamp.wal:
             raise DatabaseGone(f"{self.path} was replaced")
         if found.st_size < self._size:
             raise DatabaseGone(f"{self.path} was cut")

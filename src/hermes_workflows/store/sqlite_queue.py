@@ -8,16 +8,17 @@ Doing it again is safe: nothing of the failed attempt is in the new file except 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from threading import RLock
 from typing import TypeVar
 
 from ..core.clock import Clock
-from ..errors import StoreFailure
+from ..errors import StoreFailure, TemporarilyLocked
 from . import index_table, work_table
-from .database import Database, DatabaseGone, open_database, replace_database, translated
+from .database import BUSY_SECONDS, Database, DatabaseGone, open_database, replace_database, translated
 from .held import Held
 from .liveness import Process
 from .queue_port import Change, Indexed, Lease, ReviewRow, RunnerRow, Stuck, Work, WorkRow
@@ -76,8 +77,9 @@ class SqliteQueue:
 
     def apply(self, change: Change, runner: str) -> list[Lease]:
         moment = Moment.of(self._clock)
-        claimed = self._write(lambda connection: self._apply(connection, change, runner, moment))
-        with self._lock:
+        # One hold of the lock: a file made anew in between would bring finished leases back and miss claimed ones.
+        with self._alone():
+            claimed = self._write(lambda connection: self._apply(connection, change, runner, moment))
             self._held.drop(lease.token for lease in (*change.finish, *change.release))
             self._held.take(claimed, runner)
         return claimed
@@ -105,21 +107,21 @@ class SqliteQueue:
 
     def renew(self, leases: Sequence[Lease], seconds: float) -> dict[str, Answer]:
         moment = Moment.of(self._clock)
-        answers = self._write(lambda connection: work_table.renew(connection, leases, seconds, moment))
-        with self._lock:
+        with self._alone():
+            answers = self._write(lambda connection: work_table.renew(connection, leases, seconds, moment))
             self._held.drop(token for token, answer in answers.items() if answer == "lost")
         return answers
 
     def heartbeat(self, row: RunnerRow) -> None:
-        with self._lock:
+        with self._alone():
             first = self._held.beats(row)
-        self._write(lambda connection: index_table.beat(connection, row, first=first))
+            self._write(lambda connection: index_table.beat(connection, row, first=first))
 
     def goodbye(self, runner_id: str) -> None:
-        with self._lock:
+        with self._alone():
             row = self._held.heartbeats.pop(runner_id, None)
-        process = Process.of(row) if row else None
-        self._write(lambda connection: index_table.goodbye(connection, runner_id, process))
+            process = Process.of(row) if row else None
+            self._write(lambda connection: index_table.goodbye(connection, runner_id, process))
 
     def runners(self) -> list[RunnerRow]:
         return self._attempt(index_table.runners)
@@ -187,7 +189,7 @@ class SqliteQueue:
         return self._attempt(within)
 
     def _attempt(self, action: Callable[[sqlite3.Connection], T]) -> T:
-        with self._lock:
+        with self._alone():
             for _ in range(ATTEMPTS):
                 try:
                     return self._once(action)
@@ -195,6 +197,16 @@ class SqliteQueue:
                     gone = error
                     self._restore()
         raise StoreFailure(str(gone), hint="the file is damaged again and again; check the disk, then move it away")
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        # While one thread fills a new file, the one that renews leases must go on to its other duties.
+        if not self._lock.acquire(timeout=BUSY_SECONDS):
+            raise TemporarilyLocked(f"{self._path} is being made again", hint="try again in a moment")
+        try:
+            yield
+        finally:
+            self._lock.release()
 
     def _once(self, action: Callable[[sqlite3.Connection], T]) -> T:
         if self._database is None:

@@ -1,0 +1,87 @@
+"""MemoryQueue's status index, inbox and heartbeats: the twin of index_table.py."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from .held import is_past
+from .liveness import Process
+from .queue_port import Indexed, ReviewRow, RunnerRow, Stuck
+from .rows import OPEN, merged, withdrawn
+from .work_table import Moment
+
+
+@dataclass
+class MemoryIndex:
+    runs: dict[str, Indexed] = field(default_factory=dict)
+    inbox: dict[tuple[str, str], ReviewRow] = field(default_factory=dict)
+    marks: dict[tuple[str, str, str, str], Stuck] = field(default_factory=dict)
+    beats: dict[tuple[str, Process], RunnerRow] = field(default_factory=dict)
+    stamp: str = ""
+
+    def put(self, rows: Iterable[Indexed]) -> None:
+        for indexed in rows:
+            run_id = indexed.summary.run_id
+            known = self.runs.get(run_id)
+            if known is None or indexed.summary.seq >= known.summary.seq:
+                self.runs[run_id] = replace(indexed, reviews=())
+            for review in indexed.reviews:
+                name = (review.run_id, review.key)
+                self.inbox[name] = merged(self.inbox.get(name), review)
+            if indexed.summary.ended:
+                self._close(run_id)
+
+    def _close(self, run_id: str) -> None:
+        self.unstick([run_id])
+        for review in self.reviews(run_id, OPEN):
+            self.inbox[run_id, review.key] = withdrawn(review)
+
+    def put_stuck(self, marks: Iterable[Stuck], now: str) -> None:
+        for mark in marks:
+            name = (mark.run_id, mark.kind, mark.key, mark.code)
+            known = self.marks.get(name)
+            self.marks[name] = replace(mark, since=known.since if known else mark.since or now)
+
+    def unstick(self, run_ids: Iterable[str]) -> None:
+        freed = set(run_ids)
+        self.marks = {name: mark for name, mark in self.marks.items() if name[0] not in freed}
+
+    def is_stuck(self, run_id: str) -> bool:
+        return any(name[0] == run_id for name in self.marks)
+
+    def forget(self, run_id: str) -> None:
+        self.runs.pop(run_id, None)
+        self.inbox = {name: row for name, row in self.inbox.items() if name[0] != run_id}
+        self.unstick([run_id])
+
+    def page(self, status: str | None, limit: int, offset: int) -> list[Indexed]:
+        found = [row for row in self.runs.values() if status in (None, row.summary.status)]
+        found.sort(key=lambda row: (row.summary.started_at or "", row.summary.run_id), reverse=True)
+        return found[offset : offset + limit]
+
+    def reviews(self, run_id: str | None, status: str | None) -> list[ReviewRow]:
+        found = [row for row in self.inbox.values() if run_id in (None, row.run_id) and status in (None, row.status)]
+        return sorted(found, key=lambda row: (row.requested_at or "", row.run_id, row.key))
+
+    def stuck(self, run_id: str | None) -> list[Stuck]:
+        found = [mark for mark in self.marks.values() if run_id in (None, mark.run_id)]
+        return sorted(found, key=lambda mark: (mark.since, mark.run_id, mark.kind, mark.key))
+
+    def beat(self, row: RunnerRow, *, first: bool) -> None:
+        if first:
+            self.beats = {name: old for name, old in self.beats.items() if not is_past(old, row)}
+        self.beats[row.runner_id, Process.of(row)] = row
+
+    def goodbye(self, runner_id: str, process: Process | None) -> None:
+        def leaves(name: tuple[str, Process]) -> bool:
+            return name[0] == runner_id and process in (None, name[1])
+
+        self.beats = {name: row for name, row in self.beats.items() if not leaves(name)}
+
+    def runners(self) -> list[RunnerRow]:
+        return sorted(self.beats.values(), key=lambda row: (row.started_at, row.runner_id, row.pid))
+
+    def is_beating(self, runner_id: str, moment: Moment) -> bool:
+        rows = [row for row in self.beats.values() if row.runner_id == runner_id and row.boot_id == moment.boot_id]
+        return any(row.elapsed + row.lease_seconds > moment.elapsed for row in rows)
