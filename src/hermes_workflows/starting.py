@@ -11,7 +11,7 @@ from datetime import datetime
 
 from .core import layout
 from .core.encoding import Plain
-from .core.names import slug
+from .core.names import check_run_id, slug
 from .core.receipts import Execution, RunRequest, RunStarted
 from .core.redaction import Redactor
 from .errors import InvalidInput
@@ -51,6 +51,13 @@ def start_receipt(loaded: LoadedWorkflow, given: Plain, start: Start, redactor: 
     return RunStarted(
         path=layout.RUN, key="", request=RunRequest(workflow=loaded.ref, input=value), execution=execution
     )
+
+
+def check_start(loaded: LoadedWorkflow, given: Plain, run_id: str | None) -> None:
+    """Refuse what no run could start from, before anything is made on disk. Raises InvalidInput."""
+    if run_id is not None:
+        check_run_id(run_id)
+    _input_of(loaded, given)
 
 
 def source_files(loaded: LoadedWorkflow, redactor: Redactor) -> dict[str, bytes]:

@@ -87,14 +87,7 @@ def run_command(arguments: Sequence[str], *, own_process: bool) -> int:
     """Run one command and return its exit code; `own_process` says that the program is nothing but this."""
     output = Output(json=_wants_json(arguments), debug="--debug" in arguments)
     session = Session(list(arguments), os.environ, output, own_process)
-    try:
-        code = _run(session)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # Whoever read us has seen enough. Python would complain once more when it closes stdout.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    return code
+    return _run(session)
 
 
 def _run(session: Session) -> int:
@@ -110,8 +103,6 @@ def _run(session: Session) -> int:
         _trace(output)
         output.fail(error.code, error.message, error.hint)
         return error.exit_code
-    except BrokenPipeError:
-        raise
     except OSError as error:
         _trace(output)
         where = f"{error.filename}: " if error.filename else ""

@@ -19,12 +19,21 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     arguments = list(sys.argv[1:] if argv is None else argv)
     if (document := quick.status(arguments)) is not None:
-        sys.stdout.buffer.write(document + b"\n")
-        sys.stdout.flush()
-        return 0
+        return _write(document)
     from .commands import run_command
 
     return run_command(arguments, own_process=argv is None or _is_script(arguments))
+
+
+def _write(document: bytes) -> int:
+    try:
+        sys.stdout.buffer.write(document + b"\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        from .output import silence
+
+        silence()
+    return 0
 
 
 def _is_loading() -> bool:

@@ -5,6 +5,7 @@ Text of users and agents reaches a terminal only through `readable`, so it canno
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,7 +30,12 @@ class Output:
 
     def data(self, document: Any, text: Callable[[], str]) -> None:
         """The one document of a command; `text` makes what a person reads instead."""
-        click.echo(readable(text()) if not self.json else as_json(document))
+        try:
+            click.echo(readable(text()) if not self.json else as_json(document))
+        except BrokenPipeError:
+            # Whoever reads us has seen enough; click itself would call that a failure.
+            silence()
+            raise click.exceptions.Exit(0) from None
 
     def talk(self, message: str) -> None:
         """Something said beside the data: progress, a warning."""
@@ -58,6 +64,11 @@ class Output:
         click.echo(readable(f"error: {message}"), err=True)
         if hint:
             click.echo(readable(f"  {hint}"), err=True)
+
+
+def silence() -> None:
+    """Write nothing more: Python would complain about the closed pipe when it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def readable(text: str) -> str:

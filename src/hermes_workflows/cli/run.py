@@ -37,6 +37,7 @@ def run(
     An id that exists shows its state when the input is the same, and is a conflict when it is not.
     """
     from ..loader import Loader
+    from ..starting import check_start
     from .inputs import read_json
 
     if drain:
@@ -47,8 +48,9 @@ def run(
     paths = scope.paths(entry.db if entry else None)
     given = None if text is None else read_json(text, "--input-json")
     loader = Loader(scope.registry)
-    # Before anything is made on disk: a misspelt name leaves no trace.
+    # Before anything is made on disk: a mistake leaves no trace.
     loaded = loader.load(workflow, scope.start)
+    check_start(loaded, given, run_id)
     with scope.open(paths, create=True, loader=loader) as workspace:
         summary = workspace.start(loaded.ref, given, run_id=run_id)
         warn_of_split(scope, workspace)
