@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from hermes_workflows.core import layout
-from hermes_workflows.core.encoding import Plain, encode
-from hermes_workflows.core.fingerprints import fingerprint
+from hermes_workflows.core.encoding import Plain
+from hermes_workflows.core.identity import request_fingerprint
 from hermes_workflows.core.receipts import (
     Author,
     CallReceipt,
@@ -75,7 +75,7 @@ def step_draft(key: str, output: Any = None, *, path: str = "", author: str = "w
         kind="step",
         key=key,
         status="completed",
-        fingerprint=fingerprint("step", encode(request, {})),
+        fingerprint=request_fingerprint("step", request),
         request=request,
         output=output,
         execution=Execution(finished_at=NOON, duration_seconds=1.25, **execution),
@@ -89,7 +89,7 @@ def request_draft(key: str) -> Draft:
     receipt = ReviewReceipt(
         key=key,
         status="requested",
-        fingerprint=fingerprint("review", request.model_dump()),
+        fingerprint=request_fingerprint("review", request.model_dump()),
         request=request,
         execution=Execution(started_at=NOON),
         path=layout.request(key),

@@ -9,10 +9,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import BaseModel
 
 from ..errors import HermesError, IntegrityError
 from . import layout
-from .encoding import Json, parse
 from .identity import request_fingerprint
 from .layout import Role
 from .receipts import Receipt, RunStarted, load
@@ -54,11 +56,10 @@ class _Past:
 
 @dataclass(frozen=True)
 class _Added:
-    """A commit's receipts that can be read, in seq order, with the stored form of their requests."""
+    """A commit and those of its receipts that can be read, in seq order."""
 
     facts: CommitFacts
     receipts: tuple[Receipt, ...]
-    requests: Mapping[str, Json]
 
 
 def check_run(run_id: str, commits: Iterable[CommitFacts], content: Callable[[str], bytes | None]) -> Iterator[Finding]:
@@ -75,29 +76,24 @@ def check_run(run_id: str, commits: Iterable[CommitFacts], content: Callable[[st
 
     past = _Past()
     for facts in commits:
-        receipts, requests = [], {}
+        receipts = []
         for path, data in facts.added.items():
             try:
-                if read := _read(path, data, blob):
-                    receipts.append(read[0])
-                    requests[path] = read[1]
+                if is_receipt(path):
+                    receipts.append(load(path, data, blob))
             except HermesError as error:
                 yield Finding(facts.commit, path, error.message)
-        added = _Added(facts, tuple(sorted(receipts, key=lambda receipt: receipt.seq)), requests)
+        added = _Added(facts, tuple(sorted(receipts, key=lambda receipt: receipt.seq)))
         for rule in _RULES:
             for path, message in rule(run_id, added, past):
                 yield Finding(facts.commit, path, message)
         _remember(added, past)
 
 
-def _read(path: str, data: bytes, blob: Callable[[str], bytes]) -> tuple[Receipt, Json] | None:
+def is_receipt(path: str) -> bool:
+    """Whether a receipt lies at `path`, rather than a file, something derived, or nothing that may be there."""
     place = layout.place(path)
-    if place is None or place.role not in (Role.RESULT, Role.NOTE):
-        return None
-    receipt = load(path, data, blob)
-    stored = parse(data)
-    assert isinstance(stored, dict)  # `load` has refused anything else
-    return receipt, stored.get("request")
+    return place is not None and place.role in (Role.RESULT, Role.NOTE)
 
 
 def _remember(added: _Added, past: _Past) -> None:
@@ -162,13 +158,16 @@ def _seqs(_: str, added: _Added, past: _Past) -> Iterator[tuple[str, str]]:
 
 def _fingerprints(_: str, added: _Added, past: _Past) -> Iterator[tuple[str, str]]:
     for receipt in added.receipts:
-        request = receipt.request
-        if hasattr(request, "model_dump"):
-            request = request.model_dump()
-        if receipt.fingerprint and request is not None:
-            if request_fingerprint(receipt.kind, request) == receipt.fingerprint:
-                continue
+        request = receipt.request.model_dump() if isinstance(receipt.request, BaseModel) else receipt.request
+        if receipt.fingerprint and request is not None and _identity(receipt.kind, request) != receipt.fingerprint:
             yield receipt.path, "has a fingerprint that is not its request's"
+
+
+def _identity(kind: str, request: Mapping[str, Any]) -> str | None:
+    try:
+        return request_fingerprint(kind, request)
+    except HermesError:
+        return None
 
 
 def _answers(_: str, added: _Added, past: _Past) -> Iterator[tuple[str, str]]:

@@ -91,7 +91,11 @@ def read_receipt(folder: RunFolder, path: str) -> Receipt:
     data = folder.content(path)
     if data is None:
         raise IntegrityError(f"{path} is missing")
-    return load(path, data, lambda sha256: _blob({}, folder, sha256))
+    try:
+        return load(path, data, lambda sha256: _blob({}, folder, sha256))
+    except InvalidInput as error:
+        # Not the caller's input: what lies there is no JSON of ours.
+        raise IntegrityError(f"{path}: {error.message}") from error
 
 
 def _refuse(entry: Entry, folder: RunFolder, head: Head) -> PathTaken | Stale | Ended | None:

@@ -94,7 +94,7 @@ class GitLedger:
         with self._writing([entry.run_id]) as barrier:
             self._refuse_existing(entry.run_id)
             folder = f"runs/{day}/{run_component(entry.run_id)}"
-            start = Snapshot(entry.run_id, _GENESIS, self._genesis_root, folder, -1, self._snapshots)
+            start = Snapshot(entry.run_id, _GENESIS, self._genesis_root, folder, self._snapshots, seq=-1)
             plan = self._plan(start, None, [replace(entry, decided_at=None)], barrier)
             if not self._move([plan], barrier)[0]:
                 raise Conflict(f"run {entry.run_id} exists already")
@@ -204,8 +204,8 @@ class GitLedger:
             committer=self._committer,
             time=commits.commit_time(self._clock.now()),
         )
-        last_seq = max((receipt.seq for receipt in recorded.receipts), default=before.last_seq)
-        return replace(before, tip=write(b"commit", commit.serialise()), root=root, last_seq=last_seq)
+        seq = max((receipt.seq for receipt in recorded.receipts), default=before.last_seq)
+        return replace(before, tip=write(b"commit", commit.serialise()), root=root, seq=seq)
 
     def _move(self, plans: Sequence[_Plan], barrier: Barrier) -> list[bool]:
         """Move the refs of all plans that add something, behind one barrier; False where the ref had moved."""

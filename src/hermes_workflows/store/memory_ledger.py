@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..core import layout
-from ..core.checks import CommitFacts, check_run
+from ..core.checks import CommitFacts, check_run, is_receipt
 from ..core.names import check_run_id, run_component
 from ..core.receipts import Receipt
 from ..errors import Conflict, IntegrityError, NotFound
@@ -49,9 +49,8 @@ class _Run:
         return Head(self.run_id, self.tip, self.folder, self.sealed)
 
     def receipts(self) -> list[Receipt]:
-        places = ((path, layout.place(path)) for path in list(self.files))
-        paths = [path for path, place in places if place and place.role in (layout.Role.RESULT, layout.Role.NOTE)]
-        return sorted((read_receipt(self, path) for path in paths), key=lambda receipt: receipt.seq)
+        receipts = (read_receipt(self, path) for path in filter(is_receipt, self.files))
+        return sorted(receipts, key=lambda receipt: receipt.seq)
 
 
 class MemoryLedger:

@@ -106,11 +106,14 @@ class Sealer:
         """Seal what has finished, drop the refs of all but the newest `keep` of it; how many were sealed."""
         finished = self._finished()
         with self._refs.locked([peek.LEDGER]), contextlib.closing(self._disk.barrier()) as barrier:
+            # Seen under the lock, so what is in there is durable, and its refs may go.
             root = self._sealed.root()
+            came_back = self._came_back(root)
             new = [run for run in finished if not self._holds(root, run)]
             if new and not self._graft(root, new, seal, barrier):
+                # git itself has moved the ledger; the next job compares again.
                 return 0
-        self._drop(finished[: max(len(finished) - keep, 0)])
+        self._drop([*finished[: max(len(finished) - keep, 0)], *came_back])
         return len(new)
 
     def _finished(self) -> list[Located]:
@@ -119,6 +122,19 @@ class Sealer:
         self._located = {tip: self._located.get(tip) or self._locate(tip) for tip in tips if tip}
         finished = (run for run in self._located.values() if run.ended)
         return sorted(finished, key=lambda run: (run.time, run.head.run_id))
+
+    def _came_back(self, root: Folder) -> list[Located]:
+        """Refs that a power cut has put back to a value before their run's end, which the ledger holds."""
+        unfinished = (run for run in self._located.values() if not run.ended and run.tree)
+        sealed = [run for run in unfinished if self._snapshots.trees.find(root, run.head.folder)]
+        return [run for run in sealed if self._is_behind(run, self._sealed.tip(run_component(run.head.run_id)))]
+
+    def _is_behind(self, run: Located, tip: str) -> bool:
+        """Whether the ref's commit is an ancestor of the sealed one; else it is somebody's, and `verify` tells."""
+        oid = bytes.fromhex(tip or GENESIS)
+        while oid not in (bytes.fromhex(run.head.tip), _GENESIS):
+            oid = self._snapshots.commit(oid).parents[0]
+        return oid != _GENESIS
 
     def _locate(self, tip: str) -> Located:
         try:
@@ -146,7 +162,6 @@ class Sealer:
             message = commits.seal_message(run.head.run_id, tip, status)
             commit = Commit(root.oid, (newest, tip), message, seal.committer, seal.committer, seal.time)
             newest = write(b"commit", commit.serialise())
-        # False only when git itself moved the ledger; the next job compares again.
         return self._refs.move([Move(peek.LEDGER, old, newest.hex())], barrier)[0]
 
     def _drop(self, runs: Sequence[Located]) -> None:
@@ -154,6 +169,4 @@ class Sealer:
         for start in range(0, len(runs), _DROPPED_AT_ONCE):
             batch = runs[start : start + _DROPPED_AT_ONCE]
             with self._refs.locked(run.head.run_id for run in batch):
-                root = self._sealed.root()
-                held = [run.head for run in batch if self._holds(root, run)]
-                self._refs.drop({peek.RUNS + run_component(head.run_id): head.tip for head in held})
+                self._refs.drop({peek.RUNS + run_component(run.head.run_id): run.head.tip for run in batch})

@@ -8,9 +8,11 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 
 from ..core import layout
+from ..core.checks import is_receipt
 from ..core.names import run_component
 from ..core.receipts import Receipt
 from ..errors import IntegrityError
@@ -28,15 +30,22 @@ _KEPT = 256
 
 @dataclass(frozen=True)
 class Snapshot:
-    """`tip` is the commit (20 bytes), `root` its whole tree, `folder` the run's place in it."""
+    """`tip` is the commit (20 bytes), `root` its whole tree, `folder` the run's place in it.
+
+    `seq` is the newest receipt's, when whoever made the snapshot knows it.
+    """
 
     run_id: str
     tip: bytes
     root: Folder
     folder: str
-    last_seq: int
     store: Snapshots
     sealed: bool = False
+    seq: int | None = None
+
+    @cached_property
+    def last_seq(self) -> int:
+        return self.store.last_seq(self) if self.seq is None else self.seq
 
     def content(self, path: str) -> bytes | None:
         item = self.store.trees.find(self.root, f"{self.folder}/{path}")
@@ -89,9 +98,7 @@ class Snapshots:
         commit = self.commit(tip)
         root = self.trees.open(commit.tree)
         folder = self._only_run(tip, root)
-        run_id = self._run_id(tip, commit, folder)
-        unfinished = Snapshot(run_id, tip, root, folder, -1, self)
-        snapshot = replace(unfinished, last_seq=self._last_seq(unfinished, commit))
+        snapshot = Snapshot(self._run_id(tip, commit, folder), tip, root, folder, self)
         self.keep(snapshot)
         return snapshot
 
@@ -159,14 +166,15 @@ class Snapshots:
             raise IntegrityError(f"commit {tip.hex()} says it is of run {named!r}, but its folder is {folder}")
         return named
 
-    def _last_seq(self, snapshot: Snapshot, commit: Commit) -> int:
+    def last_seq(self, snapshot: Snapshot) -> int:
         """The newest receipt's seq: that of what this commit added, or the nearest before it that added any."""
+        commit = self.commit(snapshot.tip)
         while True:
             before = self._parent_folder(commit, snapshot.folder)
             seqs = [
                 read_receipt(snapshot, change.path).seq
                 for change in self.trees.compare(before, self._folder_of(commit, snapshot.folder))
-                if change.new and _is_receipt(change.path)
+                if change.new and is_receipt(change.path)
             ]
             if seqs or not commit.parents or commit.parents[0] == _GENESIS:
                 return max(seqs, default=-1)
@@ -177,8 +185,3 @@ class Snapshots:
 
     def _folder_of(self, commit: Commit, folder: str) -> Folder | None:
         return self.trees.folder(self.trees.open(commit.tree), folder)
-
-
-def _is_receipt(path: str) -> bool:
-    place = layout.place(path)
-    return place is not None and place.role in (layout.Role.RESULT, layout.Role.NOTE)

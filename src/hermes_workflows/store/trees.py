@@ -61,7 +61,9 @@ class Folder:
                 chunks.append(data[position : zero + 21])
                 position = zero + 21
         except ValueError:
-            raise IntegrityError(f"tree {oid.hex()} is damaged") from None
+            position = -1
+        if position != len(data):
+            raise IntegrityError(f"tree {oid.hex()} is damaged")
         return cls(keys, chunks, oid)
 
     def item(self, name: str) -> Item | None:

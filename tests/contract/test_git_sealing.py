@@ -1,0 +1,163 @@
+"""Sealing in git: grafts, second parents, and refs that are dropped by comparison (FORMAT §2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.contract.ledgers import DAY, end_draft, finished, git, impatient, open_git, record, start, step_draft
+
+from hermes_workflows.store import peek
+from hermes_workflows.store.git_ledger import GitLedger
+from hermes_workflows.store.repository import GENESIS
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[GitLedger]:
+    made = open_git(tmp_path)
+    yield made
+    assert git(made, "fsck", "--full", "--strict", "--no-dangling") == ""
+    made.close()
+
+
+def test_a_seal_grafts_the_folder_and_names_the_tip(ledger: GitLedger) -> None:
+    tip = finished(ledger, "wf_a").head.tip
+    ledger.seal()
+    assert git(ledger, "rev-parse", "ledger^1", "ledger^2").split() == [GENESIS, tip]
+    place = f"runs/{DAY}/wf_a"
+    assert git(ledger, "rev-parse", f"ledger:{place}") == git(ledger, "rev-parse", f"{tip}:{place}")
+    assert git(ledger, "log", "-1", "--format=%B", "ledger").rstrip() == (
+        f"seal wf_a: completed\n\nHermes-Run: wf_a\nHermes-Tip: {tip}\nHermes-Status: completed"
+    )
+
+
+def test_the_ledger_holds_all_days_one_commit_a_run(ledger: GitLedger) -> None:
+    for number, day in enumerate(["2026-11-28", "2026-11-29", "2026-11-28"]):
+        finished(ledger, f"wf_{number}", day)
+    ledger.seal()
+    finished(ledger, "wf_3", "2026-11-27")
+    ledger.seal()
+    subjects = git(ledger, "log", "--first-parent", "--format=%s", "--reverse", "ledger").splitlines()
+    assert subjects[1:] == [f"seal wf_{number}: completed" for number in range(4)]
+    assert git(ledger, "ls-tree", "-d", "--name-only", "-r", "ledger:runs").split() == [
+        "2026-11-27",
+        "2026-11-27/wf_3",
+        "2026-11-28",
+        "2026-11-28/wf_0",
+        "2026-11-28/wf_2",
+        "2026-11-29",
+        "2026-11-29/wf_1",
+    ]
+
+
+def test_everything_stays_reachable_when_refs_are_dropped(ledger: GitLedger) -> None:
+    for number in range(30):
+        finished(ledger, f"wf_{number}")
+    ledger.seal(keep=2)
+    assert set(peek.list_refs(ledger.path, peek.RUNS)) == {"refs/runs/wf_28", "refs/runs/wf_29"}
+    git(ledger, "gc", "-q", "--prune=now")
+    assert len(ledger.read("wf_0")[1]) == 2
+    assert len(list(ledger.heads())) == 30
+
+
+def test_another_process_sees_what_was_sealed(ledger: GitLedger) -> None:
+    other = open_git(ledger.path.parent)
+    for name in ("wf_a", "wf_b"):
+        finished(ledger, name)
+        assert other.seal(keep=0) == 1
+        assert ledger.seal(keep=0) == 0
+        assert [head.sealed for head in (*ledger.heads(), *other.heads())].count(False) == 0
+        assert ledger.head(name) == other.head(name)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("with_git", [False, True])
+def test_refs_are_dropped_with_git_and_without(
+    ledger: GitLedger, monkeypatch: pytest.MonkeyPatch, packed: bool, with_git: bool
+) -> None:
+    for name in ("wf_a", "wf_b"):
+        finished(ledger, name)
+    start(ledger, "wf_open")
+    if packed:
+        git(ledger, "pack-refs", "--all")
+    with monkeypatch.context() as patched:
+        if not with_git:
+            patched.setenv("PATH", "")
+        ledger.seal(keep=0)
+    assert set(git(ledger, "for-each-ref", "--format=%(refname)").split()) == {
+        "refs/heads/ledger",
+        "refs/heads/main",
+        "refs/runs/wf_open",
+    }
+
+
+@pytest.mark.parametrize("with_git", [False, True])
+def test_a_ref_that_moved_is_not_dropped(ledger: GitLedger, monkeypatch: pytest.MonkeyPatch, with_git: bool) -> None:
+    old = start(ledger).head.tip
+    new = record(ledger, "wf_a", step_draft("work")).head.tip
+    if not with_git:
+        monkeypatch.setenv("PATH", "")
+    ledger._refs.drop({"refs/runs/wf_a": old})
+    assert peek.read_ref(ledger.path, "refs/runs/wf_a") == new
+
+
+def test_a_ref_that_git_has_locked_is_dropped_the_next_time(ledger: GitLedger) -> None:
+    finished(ledger, "wf_a")
+    (ledger.path / "refs/runs/wf_a.lock").write_text("")
+    assert ledger.seal(keep=0) == 1
+    assert peek.read_ref(ledger.path, "refs/runs/wf_a")
+    (ledger.path / "refs/runs/wf_a.lock").unlink()
+    assert ledger.seal(keep=0) == 0
+    assert peek.read_ref(ledger.path, "refs/runs/wf_a") is None
+
+
+def test_a_sealed_run_whose_ref_came_back_is_dropped_again(ledger: GitLedger) -> None:
+    tip = finished(ledger, "wf_a").head.tip
+    ledger.seal(keep=0)
+    git(ledger, "update-ref", "refs/runs/wf_a", tip)
+    assert [(head.run_id, head.sealed) for head in ledger.heads()] == [("wf_a", False)]
+    assert ledger.seal(keep=0) == 0
+    assert [(head.run_id, head.sealed) for head in ledger.heads()] == [("wf_a", True)]
+
+
+def test_a_sealed_run_whose_ref_came_back_at_an_earlier_state_has_still_ended(ledger: GitLedger) -> None:
+    early = start(ledger).head.tip
+    ended = record(ledger, "wf_a", end_draft()).head
+    ledger.seal(keep=0)
+    git(ledger, "update-ref", "refs/runs/wf_a", early)
+    ledger.seal()
+    head = ledger.head("wf_a")
+    assert head is not None
+    assert (head.tip, head.sealed) == (ended.tip, True)
+
+
+def test_a_seal_that_git_was_faster_than_is_made_by_the_next_job(ledger: GitLedger) -> None:
+    finished(ledger, "wf_a")
+    (ledger.path / "refs/heads/ledger.lock").write_text("")
+    jammed = open_git(ledger.path.parent, patience=impatient(stale=0.02))
+    assert jammed.seal(keep=0) == 1
+    assert ledger.head("wf_a") == jammed.head("wf_a")
+
+
+def test_a_finished_tip_is_looked_at_once(ledger: GitLedger) -> None:
+    for number in range(3):
+        finished(ledger, f"wf_{number}")
+    ledger.seal()
+    reads: list[bytes] = []
+    read = ledger.objects.read
+    ledger.objects.read = lambda oid, kind: reads.append(oid) or read(oid, kind)  # type: ignore[func-returns-value,method-assign,assignment]
+    ledger.seal()
+    # The ledger's own root and its path to each run; nothing of the runs themselves.
+    assert len(reads) <= 5
+
+
+def test_a_run_is_sealed_while_others_write(ledger: GitLedger) -> None:
+    start(ledger, "wf_open")
+    for number in range(5):
+        finished(ledger, f"wf_{number}")
+        record(ledger, "wf_open", step_draft(f"s{number}"))
+        assert ledger.seal(keep=1) == 1
+    record(ledger, "wf_open", end_draft("failed"))
+    ledger.seal(keep=0)
+    assert git(ledger, "log", "-1", "--format=%s", "ledger") == "seal wf_open: failed\n"

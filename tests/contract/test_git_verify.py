@@ -1,0 +1,130 @@
+"""`verify` on repositories that C git has tampered with."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.contract.ledgers import DAY, end_draft, git, open_git, record, request_draft, start, step_draft
+
+from hermes_workflows.core import layout
+from hermes_workflows.errors import IntegrityError
+from hermes_workflows.store.git_ledger import GitLedger
+from hermes_workflows.store.repository import GENESIS
+
+FOLDER = f"runs/{DAY}/wf_a"
+IDENTITY = {f"GIT_{who}_{what}": "eve" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> GitLedger:
+    made = open_git(tmp_path)
+    start(made)
+    record(made, "wf_a", step_draft("one", 1), step_draft("two", "x" * 70_000))
+    record(made, "wf_a", request_draft("ask"), files={layout.README: b"# hello\n"})
+    return made
+
+
+def tamper(ledger: GitLedger, change: Callable[[Path], object], *parents: str) -> str:
+    """Put a commit on the run in which its folder is changed, as a person with a clone would."""
+    tree = ledger.path.parent / "tree"
+    tree.mkdir()
+    index = {"GIT_INDEX_FILE": str(tree.parent / "index"), "GIT_WORK_TREE": str(tree), **IDENTITY}
+    git(ledger, "read-tree", "runs/wf_a", **index)
+    git(ledger, "checkout-index", "-a", f"--prefix={tree}/", **index)
+    change(tree / FOLDER)
+    subprocess.run(
+        ["git", "add", "-A", "."],
+        cwd=tree,
+        check=True,
+        env={"PATH": "/usr/bin:/bin", "GIT_DIR": str(ledger.path), **index},
+    )
+    made = git(ledger, "write-tree", **index).strip()
+    all_parents = [word for parent in ("runs/wf_a", *parents) for word in ("-p", parent)]
+    commit = git(ledger, "commit-tree", made, *all_parents, "-m", "x", **index).strip()
+    git(ledger, "update-ref", "refs/runs/wf_a", commit)
+    return commit
+
+
+def problems(ledger: GitLedger) -> set[tuple[str, str]]:
+    return {(problem.path, problem.message) for problem in open_git(ledger.path.parent).verify("wf_a")}
+
+
+def test_a_run_that_only_this_program_wrote_is_sound(ledger: GitLedger) -> None:
+    assert problems(ledger) == set()
+
+
+def test_a_changed_receipt_is_found_and_not_read(ledger: GitLedger) -> None:
+    tip = ledger.read("wf_a")[0].tip
+
+    def change(folder: Path) -> None:
+        path = folder / "steps/one.json"
+        path.write_text(path.read_text().replace('"output": 1', '"output": 2'))
+
+    commit = tamper(ledger, change)
+    assert problems(ledger) == {("steps/one.json", "was changed after it was recorded")}
+    assert [problem.commit for problem in ledger.verify("wf_a")] == [commit]
+    with pytest.raises(IntegrityError, match=r"steps/one\.json was changed after"):
+        ledger.read("wf_a", since=tip)
+
+
+def test_a_removed_receipt_is_found(ledger: GitLedger) -> None:
+    tamper(ledger, lambda folder: (folder / "steps/one.json").unlink())
+    assert problems(ledger) == {("steps/one.json", "was removed after it was recorded")}
+
+
+def test_a_removed_blob_is_found(ledger: GitLedger) -> None:
+    (blob,) = (line for line in git(ledger, "ls-tree", "-r", "--name-only", "runs/wf_a").split() if "artifacts" in line)
+    path = blob.removeprefix(FOLDER + "/")
+    tamper(ledger, lambda folder: (folder / path).unlink())
+    assert (path, "was removed after it was recorded") in problems(ledger)
+    assert ("steps/two.json", f"its blob {path} is missing") in problems(ledger)
+
+
+def test_a_link_and_a_program_are_found(ledger: GitLedger) -> None:
+    def change(folder: Path) -> None:
+        (folder / "steps/link.json").symlink_to("/etc/passwd")
+        (folder / "source/0123456789ab").mkdir(parents=True)
+        (folder / "source/0123456789ab/run.sh").write_text("#!/bin/sh\n")
+        (folder / "source/0123456789ab/run.sh").chmod(0o755)
+
+    tamper(ledger, change)
+    found = problems(ledger)
+    assert ("steps/link.json", "is not a plain file") in found
+    assert ("source/0123456789ab/run.sh", "is not a plain file") in found
+
+
+def test_what_lies_outside_the_run_is_found(ledger: GitLedger) -> None:
+    tamper(ledger, lambda folder: (folder / "../../../README.md").resolve().write_text("mine"))
+    assert problems(ledger) == {("README.md", "lies outside the run's folder and was touched")}
+
+
+def test_a_merge_is_found(ledger: GitLedger) -> None:
+    tamper(ledger, lambda _: None, GENESIS)
+    assert problems(ledger) == {("", "the commit has 2 parents; a run is a chain")}
+
+
+def test_a_root_that_is_not_genesis_is_found(ledger: GitLedger) -> None:
+    orphan = git(ledger, "commit-tree", "runs/wf_a^{tree}", "-m", "x", **IDENTITY).strip()
+    git(ledger, "update-ref", "refs/runs/wf_a", orphan)
+    assert problems(ledger) == {("", f"commit {orphan} is a root, but not the genesis commit of all runs")}
+
+
+def test_a_missing_object_is_a_problem_and_no_crash(ledger: GitLedger) -> None:
+    record(ledger, "wf_a", end_draft())
+    blob = git(ledger, "rev-parse", f"runs/wf_a:{FOLDER}/run.json").strip()
+    (ledger.path / "objects" / blob[:2] / blob[2:]).unlink()
+    assert problems(ledger) == {("", f"object {blob} is missing")}
+
+
+def test_a_clone_with_changed_line_ends_is_sound(ledger: GitLedger, tmp_path: Path) -> None:
+    """`.gitattributes` of genesis keeps git from rewriting receipts, whatever the clone's settings."""
+    clone = tmp_path / "clone"
+    git(tmp_path, "-c", "core.autocrlf=true", "clone", "-q", "-c", "core.autocrlf=true", str(ledger.path), str(clone))
+    git(clone, "fetch", "-q", "origin", "refs/runs/wf_a")
+    git(clone, "checkout", "-q", "FETCH_HEAD")
+    path = f"{FOLDER}/steps/one.json"
+    assert (clone / path).read_bytes() == ledger.file("wf_a", "steps/one.json")
+    assert git(clone, "status", "--porcelain") == ""
