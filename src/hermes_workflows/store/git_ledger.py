@@ -120,7 +120,8 @@ class GitLedger:
         found = tip or self._sealed.tip(run_component(run_id))
         if not found:
             return None
-        head = self._snapshots.locate(bytes.fromhex(found)).head
+        known = self._snapshots.known(bytes.fromhex(found))
+        head = known.head() if known else self._snapshots.locate(bytes.fromhex(found)).head
         return replace(head, sealed=tip is None) if head.run_id == run_id else None
 
     def read(self, run_id: str, since: str | None = None) -> tuple[Head, list[Receipt]]:

@@ -89,12 +89,17 @@ class Snapshots:
     def commit(self, oid: bytes) -> Commit:
         return commits.parse(self.objects.read(oid, b"commit"), oid)
 
-    def at(self, tip: bytes) -> Snapshot:
-        """The run whose commit `tip` is. Raises IntegrityError for a commit that is no run's."""
+    def known(self, tip: bytes) -> Snapshot | None:
+        """The snapshot of a commit that was met lately: every step of a live run asks for the newest one."""
         with self._guard:
             if found := self._kept.get(tip):
                 self._kept.move_to_end(tip)
-                return found
+            return found
+
+    def at(self, tip: bytes) -> Snapshot:
+        """The run whose commit `tip` is. Raises IntegrityError for a commit that is no run's."""
+        if found := self.known(tip):
+            return found
         commit = self.commit(tip)
         root = self.trees.open(commit.tree)
         folder = self._only_run(tip, root)
