@@ -6,7 +6,7 @@ import datetime as dt
 import enum
 import pathlib
 from dataclasses import dataclass, field
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Annotated, Any, Generic, NamedTuple, TypeVar
 
 import pydantic
 from typing_extensions import TypedDict
@@ -90,6 +90,60 @@ class Dated(pydantic.BaseModel):
     @pydantic.field_serializer("day")
     def _write(self, day: dt.date) -> str:
         return day.isoformat()
+
+
+class Priced(pydantic.BaseModel):
+    """Its author says how two of its fields are written and read."""
+
+    name: str
+    cents: int
+    rate: Annotated[complex, pydantic.PlainSerializer(lambda rate: [rate.real, rate.imag])]
+
+    @pydantic.field_serializer("cents")
+    def _write(self, cents: int) -> str:
+        return f"{cents / 100:.2f}"
+
+    @pydantic.field_validator("cents", mode="before")
+    @classmethod
+    def _read_cents(cls, cents: int | str) -> int:
+        return round(float(cents) * 100) if isinstance(cents, str) else cents
+
+    @pydantic.field_validator("rate", mode="before")
+    @classmethod
+    def _read_rate(cls, rate: Any) -> Any:
+        return complex(*rate) if isinstance(rate, list) else rate
+
+
+class Summed(pydantic.BaseModel):
+    """Its author says how the whole is written and read."""
+
+    a: int
+    b: int
+
+    @pydantic.model_serializer
+    def _write(self) -> str:
+        return f"{self.a}+{self.b}"
+
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def _read(cls, value: Any) -> Any:
+        return dict(zip("ab", map(int, value.split("+")), strict=True)) if isinstance(value, str) else value
+
+
+class Aliased(pydantic.BaseModel):
+    """Each way to name a field otherwise."""
+
+    model_config = pydantic.ConfigDict(populate_by_name=True)
+    one: int = pydantic.Field(alias="uno")
+    two: int = pydantic.Field(validation_alias="due")
+    three: int = pydantic.Field(serialization_alias="tre")
+    four: int = pydantic.Field(validation_alias=pydantic.AliasChoices("quattro", "quatre"))
+    hidden: int = pydantic.Field(default=0, exclude=True)
+
+    @pydantic.computed_field  # type: ignore[prop-decorator]
+    @property
+    def sum(self) -> int:
+        return self.one + self.two
 
 
 class Money:

@@ -28,7 +28,7 @@ class Decision:
 
     action: Literal["approve", "reject"]
     feedback: str = ""
-    labels: frozenset[str] = frozenset({"a", "b", "c", "d"})
+    labels: frozenset[str | int] = frozenset({"a", "b", "c", 1, 2})
 
 
 @dataclass
@@ -74,7 +74,7 @@ def test_a_schema_for_forms_has_titles_defaults_and_choices() -> None:
     assert schema["description"] == "What a reviewer decides."
     assert schema["properties"]["action"] == {"enum": ["approve", "reject"], "title": "Action", "type": "string"}
     assert schema["properties"]["feedback"]["default"] == ""
-    assert schema["properties"]["labels"]["default"] == ["a", "b", "c", "d"]
+    assert schema["properties"]["labels"]["default"] == ["a", "b", "c", 1, 2]
     assert schema["required"] == ["action"]
     assert list(schema["properties"]) == ["action", "feedback", "labels"]
 

@@ -20,6 +20,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.core.kinds import (
+    Aliased,
     Box,
     Case,
     Dated,
@@ -33,8 +34,10 @@ from tests.core.kinds import (
     Pair,
     Place,
     Point,
+    Priced,
     Rights,
     Risk,
+    Summed,
 )
 
 from hermes_workflows.core.encoding import decode, dumps, encode, parse
@@ -121,6 +124,7 @@ ROUND_TRIPS: list[tuple[Any, Any]] = [
     (Box[int], Box[int](item=3)),
     (Case[dt.date], Case(dt.date(2020, 1, 1))),
     (list[Money], [Money("3 EUR")]),
+    (Aliased, Aliased(one=1, two=2, three=3, four=4)),
     (Dated, Dated(day=dt.date(2020, 1, 1), tags={"b", "a"})),
     (pydantic.RootModel[list[Point]], pydantic.RootModel[list[Point]]([Point(1)])),
     (Point | Risk, Risk.HIGH),
@@ -140,6 +144,24 @@ def test_a_value_comes_back_equal_and_of_its_type(tp: Any, value: Any) -> None:
 def test_what_is_stored_fits_the_published_schema(tp: Any, value: Any) -> None:
     codec = codec_for(tp)
     assert check_schema(codec.to_plain(value), codec.json_schema) == []
+
+
+def test_a_field_is_written_as_its_author_says() -> None:
+    priced = Priced(name="a", cents=350, rate=1 - 2j)
+    assert codec_for(Priced).to_plain(priced) == {"name": "a", "cents": "3.50", "rate": [1.0, -2.0]}
+    assert through_a_receipt(list[Priced], [priced]) == [priced]
+
+
+def test_a_whole_model_is_written_as_its_author_says() -> None:
+    assert codec_for(list[Summed]).to_plain([Summed(a=1, b=2)]) == ["1+2"]
+    assert through_a_receipt(Summed, Summed(a=1, b=2)) == Summed(a=1, b=2)
+
+
+def test_fields_go_by_the_names_of_the_schema() -> None:
+    written = codec_for(Aliased).to_plain(Aliased(one=1, two=2, three=3, four=4))
+    assert written == {"uno": 1, "due": 2, "three": 3, "quattro": 4}
+    assert set(codec_for(Aliased).json_schema["required"]) == {"uno", "due", "three", "quattro"}
+    assert codec_for(Aliased).from_plain({"one": 1, "due": 2, "three": 3, "quatre": 4}).four == 4
 
 
 BY_HYPOTHESIS = st.one_of(

@@ -77,7 +77,7 @@ class _Generator(GenerateJsonSchema):
         return written
 
     def encode_default(self, dft: Any) -> Any:
-        # Pydantic writes a set in the order of its hashes, another one in each process.
+        # Pydantic writes a nested or mixed set in the order of its hashes, another one in each process.
         try:
             flat = Flattener().value(dft)
             dumps(cast(Any, flat))
