@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 import resource
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -381,9 +383,6 @@ def test_a_stamp_tells_whether_any_ref_moved(ledger: GitLedger) -> None:
 
 
 def test_looking_at_a_ref_loads_neither_dulwich_nor_pydantic(ledger: GitLedger) -> None:
-    import subprocess
-    import sys
-
     head = start(ledger).head
     code = (
         "import sys, pathlib, hermes_workflows.store.peek as peek\n"
@@ -393,3 +392,22 @@ def test_looking_at_a_ref_loads_neither_dulwich_nor_pydantic(ledger: GitLedger) 
         [sys.executable, "-c", code, str(ledger.path)], capture_output=True, text=True, check=True, timeout=60
     )
     assert done.stdout.split("\n")[0] == f"{head.tip} set()"
+
+
+def test_a_ledger_that_nobody_closed_leaves_without_a_word(ledger: GitLedger) -> None:
+    start(ledger)
+    git(ledger, "gc", "-q", "--prune=now")
+    code = (
+        "import sys, pathlib; from tests.contract.ledgers import open_git\n"
+        "ledger = open_git(pathlib.Path(sys.argv[1])); print(len(ledger.read('wf_a')[1]))"
+    )
+    root = Path(__file__).parents[2]
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(ledger.path.parent)],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(root / "src"), str(root)])},
+    )
+    assert (done.stdout, done.stderr) == ("1\n", "")

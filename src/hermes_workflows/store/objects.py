@@ -14,34 +14,30 @@ import hashlib
 import os
 import secrets
 import struct
-import threading
 import zlib
 from pathlib import Path
 
-from dulwich.errors import NotGitRepository
-from dulwich.objects import ObjectID
-from dulwich.repo import Repo
-
 from ..errors import IntegrityError, StoreFailure
 from .durability import Barrier, Disk
-
-_KINDS = {1: b"commit", 2: b"tree", 3: b"blob", 4: b"tag"}
+from .packs import Packs
 
 # A stored deflate block costs no zlib (0.15 ms a receipt). It takes the same disk block as a compressed one up to
 # 4,000 bytes, and one or two more up to here, which is where a folder of a hundred receipts still is.
 _STORED_BELOW = 16_000
 
+# Each is lost only to git tidying up at that very moment.
+_ATTEMPTS = 20
+
 
 class Objects:
-    """The objects of one repository. Thread-safe: dulwich, which is not, is asked for packed ones by one at a time."""
+    """The objects of one repository. Thread-safe."""
 
     def __init__(self, repository: Path, disk: Disk) -> None:
         self._repository = repository
         self._folder = os.path.join(repository, "objects")
         self._disk = disk
-        self._repo: Repo | None = None
+        self._packs = Packs(repository)
         self._unnamed = hasattr(os, "O_TMPFILE") and os.path.isdir("/proc/self/fd")
-        self._guard = threading.Lock()
         self.written = 0
 
     def read(self, oid: bytes, kind: bytes) -> bytes:
@@ -51,7 +47,7 @@ class Objects:
         """
         try:
             data = self._loose(oid)
-            found, body = self._packed(oid) if data is None else _split(oid, data)
+            found, body = self._packs.read(oid) if data is None else _split(oid, data)
         except OSError as error:
             raise StoreFailure(f"cannot read {self._repository}: {error.strerror or error}") from error
         if found != kind:
@@ -69,19 +65,22 @@ class Objects:
         return oid
 
     def close(self) -> None:
-        """Close open packs; reading opens them again."""
-        with self._guard:
-            self._close_repo()
+        """Close what is open for reading; reading opens it again."""
+        self._packs.close()
 
     def _place(self, folder: str, path: str, content: bytes) -> int:
         data = _deflate(content)
-        try:
-            return self._create(folder, path, data)
-        except FileExistsError:
-            return self._reuse(path, content, data)
-        except FileNotFoundError:
-            os.makedirs(folder, exist_ok=True)
-            return self._create(folder, path, data)
+        for _ in range(_ATTEMPTS):
+            try:
+                return self._create(folder, path, data)
+            except FileExistsError:
+                # Packed and removed by git while we look at it: written again.
+                with contextlib.suppress(FileNotFoundError):
+                    return self._reuse(path, content, data)
+            except FileNotFoundError:
+                # Also when it was there a moment ago: git removes a folder of objects that it has emptied.
+                os.makedirs(folder, exist_ok=True)
+        return self._create(folder, path, data)
 
     def _create(self, folder: str, path: str, data: bytes) -> int:
         """Write a whole file under a new name; its open descriptor. Raises FileExistsError."""
@@ -98,7 +97,8 @@ class Objects:
             raise
         finally:
             if temporary:
-                os.unlink(temporary)
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(temporary)
         self.written += 1
         return descriptor
 
@@ -120,18 +120,16 @@ class Objects:
 
         Whole is not yet durable (its writer may have died before its barrier), so its file is handed on as well.
         """
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            with open(descriptor, "rb", closefd=False) as file:
-                whole = _inflate(file.read()) == content
+        with open(path, "rb") as file:
+            try:
+                whole = zlib.decompress(file.read()) == content
+            except zlib.error:
+                whole = False
             if whole:
                 # `git prune` goes by this time; a reused object must not look two weeks old.
                 with contextlib.suppress(PermissionError):
-                    os.utime(descriptor)
-                return descriptor
-        except (OSError, zlib.error):
-            pass
-        os.close(descriptor)
+                    os.utime(file.fileno())
+                return os.dup(file.fileno())
         return self._replace(path, data)
 
     def _replace(self, path: str, data: bytes) -> int:
@@ -147,39 +145,11 @@ class Objects:
         name = oid.hex()
         try:
             with open(f"{self._folder}/{name[:2]}/{name[2:]}", "rb") as file:
-                return _inflate(file.read())
+                return zlib.decompress(file.read())
         except FileNotFoundError:
             return None
         except zlib.error:
             raise _damaged(oid) from None
-
-    def _packed(self, oid: bytes) -> tuple[bytes, bytes]:
-        name = ObjectID(oid.hex().encode())
-        with self._guard:
-            # git may have packed and removed the object, or replaced the pack, since it was last looked at.
-            for _ in range(3):
-                try:
-                    kind, body = self._open_repo().object_store.get_raw(name)
-                except (KeyError, FileNotFoundError):
-                    self._close_repo()
-                    continue
-                return _KINDS[kind], body
-        raise IntegrityError(
-            f"object {oid.hex()} is missing", hint="restore it from a mirror of this repository with `git fetch`"
-        )
-
-    def _open_repo(self) -> Repo:
-        if self._repo is None:
-            try:
-                self._repo = Repo(os.fspath(self._repository))
-            except NotGitRepository:
-                raise IntegrityError(f"{self._repository} is no git repository any more") from None
-        return self._repo
-
-    def _close_repo(self) -> None:
-        if self._repo is not None:
-            self._repo.close()
-            self._repo = None
 
 
 def _deflate(content: bytes) -> bytes:
@@ -188,10 +158,6 @@ def _deflate(content: bytes) -> bytes:
         return zlib.compress(content, 1)
     head = b"\x78\x01\x01" + struct.pack("<HH", size, size ^ 0xFFFF)
     return head + content + struct.pack(">I", zlib.adler32(content))
-
-
-def _inflate(data: bytes) -> bytes:
-    return zlib.decompress(data)
 
 
 def _split(oid: bytes, content: bytes) -> tuple[bytes, bytes]:

@@ -6,6 +6,7 @@ next version of a folder is one insertion and one join (dulwich's own Tree was m
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
@@ -17,6 +18,10 @@ FOLDER = 0o040000
 
 # How many sub-folders a folder remembers: enough for what runs in parallel, and flat memory over 10,000 steps.
 _REMEMBERED = 16
+_RECENT = 64
+
+_ENTRY = re.compile(rb"(([0-7]+) ([^\0]+)\0[\s\S]{20})")
+_FOLDER_MODES = (b"40000", b"040000")
 
 Write = Callable[[bytes, bytes], bytes]
 
@@ -52,17 +57,10 @@ class Folder:
     @classmethod
     def parse(cls, data: bytes, oid: bytes) -> Folder:
         """Raises IntegrityError for bytes that are no tree."""
-        keys, chunks, position = [], [], 0
-        try:
-            while position < len(data):
-                zero = data.index(b"\0", position)
-                mode, _, name = data[position:zero].partition(b" ")
-                keys.append(name + b"/" if int(mode, 8) == FOLDER else name)
-                chunks.append(data[position : zero + 21])
-                position = zero + 21
-        except ValueError:
-            position = -1
-        if position != len(data):
+        entries = _ENTRY.findall(data)
+        keys = [name + b"/" if mode in _FOLDER_MODES else name for _, mode, name in entries]
+        chunks = [chunk for chunk, _, _ in entries]
+        if sum(map(len, chunks)) != len(data):
             raise IntegrityError(f"tree {oid.hex()} is damaged")
         return cls(keys, chunks, oid)
 
@@ -75,8 +73,7 @@ class Folder:
         return None
 
     def items(self) -> Iterator[tuple[str, Item]]:
-        for key, chunk in zip(self.keys, self.chunks, strict=True):
-            yield _decode(key.removesuffix(b"/")), _item(chunk)
+        return map(_entry, self.chunks)
 
     def with_item(self, name: str, item: Item) -> Folder:
         """The folder with one entry added or replaced; its id is not known yet."""
@@ -108,9 +105,18 @@ class Trees:
 
     def __init__(self, read: Callable[[bytes], bytes]) -> None:
         self._read = read
+        self._recent: dict[bytes, Folder] = {}
 
     def open(self, oid: bytes) -> Folder:
-        return Folder.parse(self._read(oid), oid)
+        """The folder with this id. Raises what reading raises, and IntegrityError."""
+        if found := self._recent.get(oid):
+            return found
+        opened = Folder.parse(self._read(oid), oid)
+        # Neighbouring commits share nearly all of their trees; the next comparison asks for the same ones.
+        if len(self._recent) >= _RECENT:
+            self._recent = {}
+        self._recent[oid] = opened
+        return opened
 
     def find(self, folder: Folder, path: str) -> Item | None:
         *parents, name = path.split("/")
@@ -138,12 +144,12 @@ class Trees:
 
     def compare(self, old: Folder | None, new: Folder | None, prefix: str = "") -> Iterator[Change]:
         """The files that differ; equal sub-folders are not opened, so the cost follows the difference."""
-        before = dict(old.items()) if old else {}
-        after = dict(new.items()) if new else {}
-        for name in [*after, *(name for name in before if name not in after)]:
-            then, now = before.get(name), after.get(name)
-            if then != now:
-                yield from self._compare_item(prefix + name, then, now)
+        # As sets of bytes first: of a hundred entries one differs, and only that one is worth taking apart.
+        before, after = (frozenset(folder.chunks if folder else ()) for folder in (old, new))
+        then = dict(map(_entry, before - after))
+        now = dict(map(_entry, after - before))
+        for name in sorted(then.keys() | now.keys()):
+            yield from self._compare_item(prefix + name, then.get(name), now.get(name))
 
     def _compare_item(self, path: str, old: Item | None, new: Item | None) -> Iterator[Change]:
         if not any(item and item.is_folder for item in (old, new)):
@@ -196,6 +202,10 @@ class Trees:
 
 def _item(chunk: bytes) -> Item:
     return Item(int(chunk[: chunk.index(b" ")], 8), chunk[-20:])
+
+
+def _entry(chunk: bytes) -> tuple[str, Item]:
+    return _decode(chunk[chunk.index(b" ") + 1 : -21]), _item(chunk)
 
 
 # Names in foreign trees are bytes; ours are ASCII.

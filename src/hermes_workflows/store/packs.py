@@ -1,0 +1,61 @@
+"""Packed objects, read by dulwich: what `git gc` and `git repack` made of ours."""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from pathlib import Path
+
+from dulwich.errors import NotGitRepository
+from dulwich.objects import ObjectID
+from dulwich.repo import Repo
+
+from ..errors import IntegrityError
+
+_KINDS = {1: b"commit", 2: b"tree", 3: b"blob", 4: b"tag"}
+
+
+class Packs:
+    """The packs of one repository. Thread-safe: dulwich, which is not, is asked by one thread at a time."""
+
+    def __init__(self, repository: Path) -> None:
+        self._repository = os.fspath(repository)
+        self._guard = threading.Lock()
+        self._open: list[Repo] = []
+        # Packs that are still open when the interpreter goes down make dulwich complain on stderr.
+        weakref.finalize(self, _close, self._open)
+
+    def read(self, oid: bytes) -> tuple[bytes, bytes]:
+        """The kind and body of object `oid` (20 bytes). Raises IntegrityError when no pack has it."""
+        name = ObjectID(oid.hex().encode())
+        with self._guard:
+            # git may have replaced a pack since it was last looked at: then everything is opened anew.
+            for _ in range(3):
+                try:
+                    kind, body = self._repo().object_store.get_raw(name)
+                except (KeyError, FileNotFoundError):
+                    _close(self._open)
+                    continue
+                return _KINDS[kind], body
+        raise IntegrityError(
+            f"object {oid.hex()} is missing", hint="restore it from a mirror of this repository with `git fetch`"
+        )
+
+    def close(self) -> None:
+        """Close open packs; reading opens them again."""
+        with self._guard:
+            _close(self._open)
+
+    def _repo(self) -> Repo:
+        if not self._open:
+            try:
+                self._open.append(Repo(self._repository))
+            except NotGitRepository:
+                raise IntegrityError(f"{self._repository} is no git repository any more") from None
+        return self._open[0]
+
+
+def _close(repos: list[Repo]) -> None:
+    while repos:
+        repos.pop().close()
