@@ -134,8 +134,9 @@ def test_a_value_inside_a_broken_or_refused_one_is_no_answer(text: str) -> None:
     assert refusal(text).errors
 
 
-def test_the_reasons_are_those_of_the_value_that_fits_most_nearly() -> None:
-    text = '{"level": "info", "msg": "x"}\n{"answer": "42"}\n'
+@pytest.mark.parametrize("order", [1, -1])
+def test_the_reasons_are_those_of_the_value_that_fits_most_nearly(order: int) -> None:
+    text = "\n".join(['{"level": "info", "msg": "x"}', '{"answer": "42"}'][::order])
     assert [path for path, _ in refusal(text).errors] == ["/answer"]
 
 

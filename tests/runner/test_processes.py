@@ -102,11 +102,11 @@ def test_a_flood_does_not_hide_the_deadline(tmp_path: Path) -> None:
 
 def test_a_stop_from_another_thread_ends_it_at_once(tmp_path: Path) -> None:
     stop = StopSignal()
-
-    def at_the_first_line(name: str, line: str) -> None:
-        threading.Thread(target=stop.set, args=["cancelled by ana"]).start()
-
-    outcome = bash(tmp_path, "echo started; sleep 300", stop=stop, on_line=at_the_first_line)
+    # Late enough that the command is silent by then: nothing but the signal can wake whoever watches it.
+    timer = threading.Timer(0.3, stop.set, ["cancelled by ana"])
+    timer.start()
+    outcome = bash(tmp_path, "sleep 30", stop=stop)
+    timer.join()
     assert (outcome.ended, outcome.reason) == ("stopped", "cancelled by ana")
     assert outcome.duration_seconds < 3
 
@@ -139,8 +139,17 @@ def test_what_cannot_start_says_why(tmp_path: Path, fields: dict[str, Any], reas
 
 
 def test_standard_input_is_closed_unless_given(tmp_path: Path) -> None:
-    assert bash(tmp_path, "cat; echo done").stdout.whole == b"done\n"
-    assert run(tmp_path, "cat", stdin=b"given\n").stdout.whole == b"given\n"
+    read, write = os.pipe()
+    own = os.dup(0)
+    os.dup2(read, 0)
+    try:
+        # Ours stays open and silent: a command that inherited it would wait for ever.
+        assert bash(tmp_path, "cat; echo done", timeout=20).stdout.whole == b"done\n"
+        assert run(tmp_path, "cat", stdin=b"given\n", timeout=20).stdout.whole == b"given\n"
+    finally:
+        os.dup2(own, 0)
+        for fd in (read, write, own):
+            os.close(fd)
 
 
 def test_a_large_input_is_given_whole_while_output_is_read(tmp_path: Path) -> None:
@@ -186,6 +195,16 @@ def test_secrets_are_replaced_before_size_hash_and_cut(tmp_path: Path) -> None:
     assert (outcome.stdout.head, outcome.stdout.tail) == (clean[:5], clean[-5:])
     assert (outcome.stdout.total_bytes, outcome.stdout.sha256) == (len(clean), hashlib.sha256(clean).hexdigest())
     assert (outcome.stdout.redactions, outcome.stderr.redactions) == ({"PW": 1}, {"PW": 1})
+
+
+def test_what_env_and_git_remote_print_is_redacted(tmp_path: Path) -> None:
+    env = {"PATH": os.environ["PATH"], "DEPLOY_TOKEN": "Zx81abcDEF0123456", "GIT_CONFIG_GLOBAL": "/dev/null"}
+    script = "env | grep DEPLOY; git init -q .; git remote add origin https://me:t0ken9@host/a; git remote -v >&2"
+    command = Command(("/bin/bash", "-c", script), tmp_path, env)
+    outcome = run_command(command, stop=StopSignal(), redactor=Redactor({}, env), now=lambda: NOW)
+    assert outcome.stdout.whole == b"DEPLOY_TOKEN=[redacted:DEPLOY_TOKEN]\n"
+    assert outcome.stdout.sha256 == hashlib.sha256(outcome.stdout.whole).hexdigest()
+    assert outcome.stderr.whole.splitlines()[-1] == b"origin\thttps://me:[redacted:url-password]@host/a (push)"
 
 
 def test_live_lines_are_redacted_and_come_before_the_end(tmp_path: Path) -> None:
