@@ -1,7 +1,10 @@
-"""How healthy is this checkout? Checks in parallel, a summary by an agent, a review, and a plan that uses its feedback.
+"""How healthy is this checkout? Checks in parallel, a summary by an agent, a plan that a person accepts or sends back.
 
-    hermes-workflows run examples/repo_health.py --input-json '{"base": "HEAD"}'
-    hermes-workflows runner run --agent-command python3 --agent-arg examples/agents/summariser.py
+hermes-workflows run repo-health --id wf_repo_health --input-json '{"base": "HEAD"}'
+hermes-workflows runner run --agent-command 'python3 examples/agents/summariser.py' --idle-exit-after 1
+hermes-workflows review respond wf_repo_health review_plan --action revise --feedback 'Name the owners.'
+hermes-workflows runner run --agent-command 'python3 examples/agents/summariser.py' --idle-exit-after 1
+hermes-workflows review respond wf_repo_health review_plan-2 --action approve
 """
 
 from __future__ import annotations
@@ -60,7 +63,8 @@ class RepoHealth:
     files: list[FileReport]
 
 
-async def check(name: str, command: str) -> Check:
+async def check(name: str, command: str | list[str]) -> Check:
+    """A command whose exit code is a finding, not a failure: without `check=True` it comes back whatever it is."""
     result = await bash(command, name=name, timeout=120)
     return Check(name, result.ok, (result.stdout + result.stderr).strip()[-400:])
 
@@ -76,8 +80,12 @@ async def history() -> Check:
 
 
 async def changed_files(base: str, at_most: int) -> list[str]:
+    """What differs from `base`, filled up with other files, so that there is something to look at."""
+    # Values go to a shell through its environment: put into the text, they could be read as commands.
     listed = await bash(
-        f"git diff --name-only {base} -- '*.py'; git ls-files '*.py' | head -n {at_most}", name="changed-files"
+        "git diff --name-only \"$BASE\" -- '*.py'; git ls-files '*.py' | head -n \"$AT_MOST\"",
+        env={"BASE": base, "AT_MOST": str(at_most)},
+        name="changed-files",
     )
     return sorted(set(listed.stdout.split()))[:at_most]
 
@@ -90,10 +98,11 @@ async def count_lines(path: str) -> FileReport:
 
 @workflow
 async def repo_health(inputs: RepoHealthRequest) -> RepoHealth:
+    # Two checks at a time. Each branch has its own folder of keys: parallel/history/head, parallel/history/subject.
     checks = await parallel(
         {
             "compiles": check("compile", "python3 -m compileall -q src examples"),
-            "whitespace": check("whitespace", f"git diff --check {inputs.base}"),
+            "whitespace": check("whitespace", ["git", "diff", "--check", inputs.base]),
             "history": history(),
         },
         limit=2,
@@ -119,6 +128,7 @@ async def repo_health(inputs: RepoHealthRequest) -> RepoHealth:
     async def review_plan(plan: Plan) -> Verdict:
         return await ask("Is this plan good enough to act on?", key="review_plan", input=plan, returns=Verdict)
 
+    # `revise` goes round again, with the feedback; each round has its own keys: goal/2/planner, review_plan-2.
     plan = await goal(write_plan, review_plan, max_iters=5)
     return RepoHealth(summary, plan.text, list(checks.values()), files)
 
