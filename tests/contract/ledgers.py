@@ -54,9 +54,9 @@ def open_git(folder: Path, **options: Any) -> GitLedger:
     return GitLedger.open(folder / "workflows.git", **{**settings, **options})
 
 
-def impatient(**seconds: float) -> Patience:
+def impatient(**options: Any) -> Patience:
     """Waits for others as long as a test can, instead of as long as a person would."""
-    return Patience(**{"ours": 5.0, "theirs": 0.3, "stale": 0.05, "pause": 0.001, **seconds})
+    return Patience(**{"ours": 5.0, "theirs": 0.3, "stale": 0.05, "pause": 0.001, **options})
 
 
 def run_draft(**execution: Any) -> Draft:
@@ -135,12 +135,14 @@ def finished(ledger: Ledger, run_id: str, day: str = DAY) -> Appended:
     return record(ledger, run_id, end_draft())
 
 
-def git(ledger_or_path: GitLedger | Path, *arguments: str, check: bool = True, **environment: str) -> str:
+def git(
+    ledger_or_path: GitLedger | Path, *arguments: str, check: bool = True, env: Mapping[str, str] | None = None
+) -> str:
     """What C git says about the repository, with nothing of this machine's settings."""
     path = ledger_or_path if isinstance(ledger_or_path, Path) else ledger_or_path.path
     done = subprocess.run(
         ["git", "-C", str(path), *arguments],
-        env={"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(path), "GIT_CONFIG_NOSYSTEM": "1", **environment},
+        env={"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(path), "GIT_CONFIG_NOSYSTEM": "1", **(env or {})},
         capture_output=True,
         text=True,
         timeout=120,

@@ -200,7 +200,7 @@ def test_git_tidies_up_beside_a_writer(ledger: GitLedger, maintenance: list[str]
 
     def write() -> None:
         try:
-            for number in range(60):
+            for number in range(40):
                 record(ledger, "wf_a", step_draft(f"s{number}"))
         except BaseException as error:
             failures.append(error)
@@ -212,7 +212,7 @@ def test_git_tidies_up_beside_a_writer(ledger: GitLedger, maintenance: list[str]
     writer.join()
     assert failures == []
     fresh = open_git(ledger.path.parent)
-    assert [receipt.seq for receipt in fresh.read("wf_a")[1]] == list(range(61))
+    assert [receipt.seq for receipt in fresh.read("wf_a")[1]] == list(range(41))
     fresh.close()
 
 
@@ -232,7 +232,7 @@ def test_git_moving_a_run_between_our_look_and_our_write_is_seen(tmp_path: Path)
     start(ledger)
     tree = git(ledger, "rev-parse", "runs/wf_a^{tree}").strip()
     identity = {f"GIT_{who}_{what}": "x" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
-    foreign = git(ledger, "commit-tree", tree, "-p", "runs/wf_a", "-m", "empty", **identity).strip()
+    foreign = git(ledger, "commit-tree", tree, "-p", "runs/wf_a", "-m", "empty", env=identity).strip()
     barrier = ledger.disk.barrier
 
     def meddle() -> object:
@@ -251,7 +251,7 @@ def test_an_append_that_lost_to_git_is_made_again_on_top(tmp_path: Path) -> None
     start(ledger)
     tree = git(ledger, "rev-parse", "runs/wf_a^{tree}").strip()
     identity = {f"GIT_{who}_{what}": "x" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
-    foreign = git(ledger, "commit-tree", tree, "-p", "runs/wf_a", "-m", "empty", **identity).strip()
+    foreign = git(ledger, "commit-tree", tree, "-p", "runs/wf_a", "-m", "empty", env=identity).strip()
 
     class Meddler:
         """Moves the ref after the plan was made and before it is carried out."""

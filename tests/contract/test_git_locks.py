@@ -44,7 +44,7 @@ def never(_: float) -> None:
 def test_a_lock_of_a_writer_of_ours_that_died_is_taken_away_without_waiting(repository: Path) -> None:
     pending(repository).write_text("0" * 40 + "\n")
     os.link(pending(repository), repository / "refs/runs/wf_a.lock")
-    ledger = open_git(repository.parent, patience=impatient(sleep=never))  # type: ignore[arg-type]
+    ledger = open_git(repository.parent, patience=impatient(sleep=never))
     assert record(ledger, "wf_a", step_draft("work")).receipts[0].seq == 1
     assert not (repository / "refs/runs/wf_a.lock").exists()
 
@@ -61,7 +61,7 @@ def test_a_writer_that_died_right_after_moving_the_ref_left_nothing_that_harms(r
 def test_a_lock_of_git_that_nobody_touches_is_taken_away_in_the_end(repository: Path) -> None:
     (repository / "refs/runs/wf_a.lock").write_text("")
     waits: list[float] = []
-    ledger = open_git(repository.parent, patience=impatient(sleep=waits.append))  # type: ignore[arg-type]
+    ledger = open_git(repository.parent, patience=impatient(sleep=waits.append))
     assert record(ledger, "wf_a", step_draft("work")).receipts[0].seq == 1
     assert waits
     assert list((repository / "hermes/pending").iterdir()) == []
@@ -74,7 +74,7 @@ def test_a_lock_of_git_that_is_alive_is_never_taken_away(repository: Path) -> No
     def work(_: float) -> None:
         lock.write_text(lock.read_text() + "x")
 
-    patience = impatient(sleep=work, theirs=0.2, stale=0.1)  # type: ignore[arg-type]
+    patience = impatient(sleep=work, theirs=0.2, stale=0.1)
     with pytest.raises(TemporarilyLocked, match=r"git has kept .*wf_a\.lock"):
         append(open_git(repository.parent, patience=patience), Entry("wf_a", (step_draft("work"),)))
     assert lock.exists()
@@ -85,7 +85,7 @@ def test_a_lock_of_git_that_is_alive_is_never_taken_away(repository: Path) -> No
 def test_a_lock_that_git_lets_go_is_waited_for(repository: Path) -> None:
     lock = repository / "refs/runs/wf_a.lock"
     lock.write_text("")
-    ledger = open_git(repository.parent, patience=impatient(sleep=lambda _: lock.unlink(), stale=60))  # type: ignore[arg-type]
+    ledger = open_git(repository.parent, patience=impatient(sleep=lambda _: lock.unlink(), stale=60))
     assert record(ledger, "wf_a", step_draft("work")).receipts[0].seq == 1
 
 

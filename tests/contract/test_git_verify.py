@@ -32,8 +32,8 @@ def tamper(ledger: GitLedger, change: Callable[[Path], object], *parents: str) -
     tree = ledger.path.parent / "tree"
     tree.mkdir()
     index = {"GIT_INDEX_FILE": str(tree.parent / "index"), "GIT_WORK_TREE": str(tree), **IDENTITY}
-    git(ledger, "read-tree", "runs/wf_a", **index)
-    git(ledger, "checkout-index", "-a", f"--prefix={tree}/", **index)
+    git(ledger, "read-tree", "runs/wf_a", env=index)
+    git(ledger, "checkout-index", "-a", f"--prefix={tree}/", env=index)
     change(tree / FOLDER)
     subprocess.run(
         ["git", "add", "-A", "."],
@@ -41,9 +41,9 @@ def tamper(ledger: GitLedger, change: Callable[[Path], object], *parents: str) -
         check=True,
         env={"PATH": "/usr/bin:/bin", "GIT_DIR": str(ledger.path), **index},
     )
-    made = git(ledger, "write-tree", **index).strip()
+    made = git(ledger, "write-tree", env=index).strip()
     all_parents = [word for parent in ("runs/wf_a", *parents) for word in ("-p", parent)]
-    commit = git(ledger, "commit-tree", made, *all_parents, "-m", "x", **index).strip()
+    commit = git(ledger, "commit-tree", made, *all_parents, "-m", "x", env=index).strip()
     git(ledger, "update-ref", "refs/runs/wf_a", commit)
     return commit
 
@@ -107,7 +107,7 @@ def test_a_merge_is_found(ledger: GitLedger) -> None:
 
 
 def test_a_root_that_is_not_genesis_is_found(ledger: GitLedger) -> None:
-    orphan = git(ledger, "commit-tree", "runs/wf_a^{tree}", "-m", "x", **IDENTITY).strip()
+    orphan = git(ledger, "commit-tree", "runs/wf_a^{tree}", "-m", "x", env=IDENTITY).strip()
     git(ledger, "update-ref", "refs/runs/wf_a", orphan)
     assert problems(ledger) == {("", f"commit {orphan} is a root, but not the genesis commit of all runs")}
 

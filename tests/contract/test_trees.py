@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 
 import pytest
-from dulwich.objects import Tree
+from dulwich.objects import ObjectID, Tree
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -62,9 +62,9 @@ def oracle(memory: Memory, files: dict[str, str]) -> str:
         if rest:
             inner.setdefault(name, {})[rest] = text
         else:
-            tree.add(name.encode(), FILE, memory.write(b"blob", text.encode()).hex().encode())
+            tree.add(name.encode(), FILE, ObjectID(memory.write(b"blob", text.encode()).hex().encode()))
     for name, below in inner.items():
-        tree.add(name.encode(), FOLDER, oracle(memory, below).encode())
+        tree.add(name.encode(), FOLDER, ObjectID(oracle(memory, below).encode()))
     return tree.id.decode()
 
 

@@ -46,7 +46,7 @@ def step(seq: int, key: str = "work", **fields: Any) -> bytes:
 
 
 def review(seq: int, status: str = "requested", **fields: Any) -> bytes:
-    asked = {
+    asked: dict[str, Any] = {
         "prompt": "?",
         "input": None,
         "returns": {},

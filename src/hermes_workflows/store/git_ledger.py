@@ -17,7 +17,7 @@ from ..core.receipts import Author, Receipt
 from ..errors import Conflict, IntegrityError, NotFound, StoreFailure, TemporarilyLocked
 from . import commits, peek, repository
 from .admission import Recorded, admit, check_entry, check_start
-from .case_folding import could_be_another_case_of
+from .case_folding import could_be_in_another_case
 from .commits import Commit
 from .durability import Barrier, Disk, Durability, disk_for
 from .objects import Objects
@@ -223,11 +223,10 @@ class GitLedger:
         return [moved.get(plan.run_id, True) for plan in plans]
 
     def _refuse_existing(self, run_id: str) -> None:
-        living = {name.removeprefix(peek.RUNS): tip for name, tip in peek.list_refs(self.path, peek.RUNS).items()}
-        could_be_same = could_be_another_case_of(run_id)
-        for component in filter(could_be_same, {**living, **self._sealed.folders()}):
-            tip = living.get(component) or self._sealed.tip(component)
-            other = self._locate(component, tip).head.run_id
+        living = {name.removeprefix(peek.RUNS) for name in peek.ref_names(self.path, peek.RUNS)}
+        for component in could_be_in_another_case(run_id, {*living, *self._sealed.folders()}):
+            tip = peek.read_ref(self.path, peek.RUNS + component) if component in living else None
+            other = self._locate(component, tip or self._sealed.tip(component)).head.run_id
             if other.lower() == run_id.lower():
                 told = "" if other == run_id else f" as {other}, which differs only in case"
                 raise Conflict(f"run {run_id} exists already{told}", hint="choose another id")
@@ -265,5 +264,5 @@ def _disk_errors(path: Path) -> Iterator[None]:
     except OSError as error:
         raise StoreFailure(
             f"cannot write to {path}: {error.strerror or error}",
-            hint="nothing was recorded; free space or make the folder writable, and the run continues",
+            hint="nothing was acknowledged; free space or make the folder writable, and the run continues",
         ) from error

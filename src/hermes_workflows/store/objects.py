@@ -77,8 +77,11 @@ class Objects:
                 # Packed and removed by git while we look at it: written again.
                 with contextlib.suppress(FileNotFoundError):
                     return self._reuse(path, content, data)
-            except FileNotFoundError:
-                # Also when it was there a moment ago: git removes a folder of objects that it has emptied.
+            except OSError as error:
+                # Also when it was there a moment ago: git removes a folder of objects that it has emptied, and ext4
+                # says EPERM for a new file in a folder that is just being removed.
+                if error.errno not in (errno.ENOENT, errno.EPERM):
+                    raise
                 os.makedirs(folder, exist_ok=True)
         return self._create(folder, path, data)
 

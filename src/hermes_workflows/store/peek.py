@@ -40,14 +40,17 @@ def list_refs(repository: Path, prefix: str) -> dict[str, str]:
 
     A damaged ref must not hide the others; reading it by `read_ref` raises.
     """
-    packed = _content(f"{repository}/packed-refs") or b""
-    refs = {name.decode(): value.decode() for value, name in _PACKED_LINE.findall(packed)}
-    refs = {name: value for name, value in refs.items() if name.startswith(prefix)}
+    refs = _packed(repository, prefix)
     for name in _loose_names(repository, prefix):
         # A ref that was deleted between the listing and the reading is in neither place, and is left out.
         if (data := _content(f"{repository}/{name}")) is not None:
             refs[name] = data[:40].decode() if _COMMIT_ID.match(data) else ""
     return refs
+
+
+def ref_names(repository: Path, prefix: str) -> set[str]:
+    """The names of all refs below `prefix`, without reading each of them."""
+    return {*_packed(repository, prefix), *_loose_names(repository, prefix)}
 
 
 def stamp(repository: Path) -> Stamp:
@@ -65,6 +68,12 @@ def _stat(path: Path) -> Stamp:
     except FileNotFoundError:
         return (0, 0, 0)
     return (found.st_mtime_ns, found.st_ino, found.st_size)
+
+
+def _packed(repository: Path, prefix: str) -> dict[str, str]:
+    lines = _PACKED_LINE.findall(_content(f"{repository}/packed-refs") or b"")
+    start = prefix.encode()
+    return {name.decode(): value.decode() for value, name in lines if name.startswith(start)}
 
 
 def _content(path: str) -> bytes | None:
