@@ -10,7 +10,7 @@ from enum import IntEnum, StrEnum
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hermes_workflows.core.encoding import MAX_VALUE_DEPTH, Json, Limits, Plain, decode, dumps, encode, parse
@@ -48,18 +48,21 @@ def same(one: Any, other: Any) -> bool:
     return type(one) is type(other) and repr(one) == repr(other)
 
 
+@settings(deadline=None)
 @given(PLAIN)
 def test_every_value_comes_back_from_its_bytes_as_it_went_in(value: Plain) -> None:
     json, blobs = stored(value)
     assert same(decode(parse(dumps(json)), blobs.__getitem__), value)
 
 
+@settings(deadline=None)
 @given(PLAIN)
 def test_what_was_written_is_read_without_a_change(value: Plain) -> None:
     data = dumps(stored(value)[0])
     assert dumps(parse(data)) == data
 
 
+@settings(deadline=None)
 @given(st.dictionaries(KEYS, TEXT, max_size=8))
 def test_the_order_of_keys_leaves_no_trace(value: dict[str, str]) -> None:
     backwards = dict(reversed(list(value.items())))

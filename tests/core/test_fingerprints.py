@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hermes_workflows.core.canonical import Json, dumps, parse
@@ -39,6 +39,7 @@ def test_the_order_of_a_list_is_in_a_fingerprint() -> None:
     assert fingerprint("bash", ["a", "b"]) != fingerprint("bash", ["b", "a"])
 
 
+@settings(deadline=None)
 @given(SCALARS, SCALARS)
 def test_requests_share_a_fingerprint_when_they_are_written_alike(one: Json, other: Json) -> None:
     alike = dumps(one) == dumps(other)

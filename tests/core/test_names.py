@@ -7,7 +7,7 @@ import unicodedata
 from collections import Counter
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from hermes_workflows.core.names import MAX_KEY, check_run_id, clean_key, fan_out, run_component, slug
@@ -37,6 +37,7 @@ def is_safe_component(name: str) -> bool:
     )
 
 
+@settings(deadline=None)
 @given(NAMES)
 def test_every_name_becomes_a_component_that_is_safe_everywhere(name: str) -> None:
     component = slug(name)
@@ -46,17 +47,20 @@ def test_every_name_becomes_a_component_that_is_safe_everywhere(name: str) -> No
     assert not re.search(r"\.(json|start|attempt-\d+|late-\d+)$", component)
 
 
+@settings(deadline=None)
 @given(NAMES)
 def test_a_component_stays_as_it_is(name: str) -> None:
     assert slug(slug(name)) == slug(name)
 
 
+@settings(deadline=None)
 @given(NAMES, NAMES)
 def test_two_names_never_share_a_component(one: str, other: str) -> None:
     assume(unicodedata.normalize("NFC", one) != unicodedata.normalize("NFC", other))
     assert slug(one) != slug(other)
 
 
+@settings(deadline=None)
 @given(st.lists(NASTY, min_size=2, max_size=4, unique_by=lambda name: unicodedata.normalize("NFC", name)))
 def test_no_two_components_meet_on_a_disk_that_folds_case(names: list[str]) -> None:
     folded = {slug(name).casefold() for name in names}
@@ -148,6 +152,7 @@ def test_numbered_siblings_lie_in_folders_of_a_hundred(key: str, path: str) -> N
 KEYS = st.lists(st.from_regex(r"(a-|b|1)?[0-9]{1,4}(xx)?", fullmatch=True), min_size=1, max_size=4).map("/".join)
 
 
+@settings(deadline=None)
 @given(KEYS, KEYS)
 def test_two_keys_never_share_a_path(one: str, other: str) -> None:
     assume(one != other)
@@ -177,6 +182,7 @@ RUN_IDS = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", fullmatch=True)
 TROUBLE = st.sampled_from(["con", "CON", "Con", "aux.1", "a..b", "x.lock", "a.", "wf_a", "WF_A", "Wf_a", "a" * 100])
 
 
+@settings(deadline=None)
 @given(st.one_of(RUN_IDS, TROUBLE), st.one_of(RUN_IDS, TROUBLE))
 def test_two_ids_never_meet_in_a_ref_or_folder(one: str, other: str) -> None:
     assume(one != other)

@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal, Optional, Union
 
 import pydantic
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.core.kinds import (
     Aliased,
@@ -182,6 +182,7 @@ BY_HYPOTHESIS = st.one_of(
 )
 
 
+@settings(deadline=None)
 @given(BY_HYPOTHESIS)
 def test_any_value_of_a_type_that_json_lacks_comes_back(case: tuple[Any, Any]) -> None:
     tp, value = case

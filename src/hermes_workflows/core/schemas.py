@@ -49,11 +49,10 @@ class _Generator(GenerateJsonSchema):
         return _closed(super().typed_dict_schema(schema), schema)
 
     def decimal_schema(self, schema: Any) -> JsonSchemaValue:
-        written = super().decimal_schema(schema)
-        for choice in written.get("anyOf", [written]):
-            if choice.get("type") == "string":
-                choice.setdefault("format", "decimal")
-        return written
+        # Pydantic's own pattern for the text changes with its version, and fingerprints must not.
+        text = {"type": "string", "format": "decimal"}
+        choices = super().decimal_schema(schema)["anyOf"]
+        return {"anyOf": [text if choice.get("type") == "string" else choice for choice in choices]}
 
     def definitions_schema(self, schema: Any) -> JsonSchemaValue:
         self._core_definitions = {node["ref"]: node for node in schema["definitions"] if "ref" in node}
