@@ -1,0 +1,128 @@
+"""`runner`: what it reports, how signals end it, and that a divided workspace is noticed."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.acceptance.command_line import DEADLINE, PROGRAM, Place, place
+
+TWO = {
+    "dbs": {"default": "workflows.sqlite", "other": "other.sqlite"},
+    "workflows": {"launch": {"workflow_ref": "flows/launch.py:launch"}},
+}
+
+
+def until(found: Callable[[], Any]) -> Any:
+    """What `found` gives, as soon as it gives something."""
+    deadline = time.monotonic() + DEADLINE
+    while not (value := found()):
+        assert time.monotonic() < deadline
+    return value
+
+
+@contextmanager
+def runner(made: Place, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A runner in the background, up and heard of."""
+    child = subprocess.Popen(
+        [*PROGRAM, "runner", "run", "--worker-id", "ada", *arguments],
+        cwd=made.root,
+        env=made.env(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    db = ("--db", arguments[1]) if arguments else ()
+    try:
+        until(lambda: made.run("runner", "status", *db).stdout.count('"healthy":true'))
+        yield child
+    finally:
+        child.kill()
+        child.wait()
+        assert child.stdout is not None
+        child.stdout.close()
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Place:
+    return place(tmp_path / "ws", TWO)
+
+
+def test_once_executes_one_command(made: Place) -> None:
+    made.start()
+    said = made.run("runner", "once", "--worker-id", "ada")
+    assert said.json == {"commands": 1, "reason": "once", "worker_id": "ada"}
+    work = made.run("runner", "status").json["work"]
+    assert [(row["kind"], row["status"]) for row in work] == [("agent", "queued")]
+
+
+def test_the_older_name_works_as_well(made: Place) -> None:
+    made.start()
+    assert made.run("worker", "--idle-exit-after", "0.1").json["commands"] >= 2
+    assert made.run("status", "wf").json["status"] == "waiting"
+
+
+def test_status_and_doctor_change_nothing(made: Place) -> None:
+    made.start()
+    before = made.run("runner", "status").json
+    assert (before["queued"], before["runnable"], before["runners"]) == (1, 1, [])
+    doctor = made.run("runner", "doctor")
+    assert doctor.code == 0
+    assert any("no healthy runner" in finding["what"] for finding in doctor.json["findings"])
+    assert made.run("runner", "status").json == before
+
+
+def test_a_run_whose_code_cannot_be_imported_is_stuck_and_others_go_on(made: Place) -> None:
+    (made.root / "flows" / "gone.py").write_text((made.root / "flows" / "launch.py").read_text())
+    made.start("gone", "flows/gone.py:launch")
+    (made.root / "flows" / "gone.py").unlink()
+    made.start("wf")
+    made.work()
+    assert made.run("status", "wf").json["status"] == "waiting"
+    stuck = made.run("status", "gone").json
+    assert (stuck["status"], stuck["state"]) == ("running", "stuck")
+    assert "gone.py" in stuck["reason"]
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 0), (signal.SIGHUP, 0)])
+def test_a_signal_ends_a_runner_in_order(made: Place, number: int, code: int) -> None:
+    made.start()
+    with runner(made) as child:
+        child.send_signal(number)
+        assert child.wait(DEADLINE) == code
+        assert child.stdout is not None
+        assert b'"reason":"stopped"' in child.stdout.read()
+    assert made.run("runner", "status").json["runners"] == []
+
+
+def test_a_killed_runner_is_not_shown_as_healthy(made: Place) -> None:
+    made.start()
+    with runner(made) as child:
+        child.kill()
+        child.wait()
+        assert [row["healthy"] for row in made.run("runner", "status").json["runners"]] == [False]
+
+
+def test_a_database_that_no_live_runner_works_on_is_named(made: Place) -> None:
+    made.start("here")
+    with runner(made, "--db", "other"):
+        said = made.start("wf")
+        assert said.json["status"] == "running"
+        assert "warning: runner ada works on " in said.stderr
+        assert "other.sqlite, not on " in said.stderr
+        assert made.run("runner", "doctor").code == 6
+        assert made.run("run", "launch", "--db", "other", "--input-json", '{"topic":"x"}').stderr == ""
+
+
+def test_two_live_runners_of_one_name_are_noticed(made: Place) -> None:
+    made.start()
+    with runner(made), runner(made):
+        until(lambda: made.run("runner", "status").stdout.count('"healthy":true') == 2)
+        doctor = made.run("runner", "doctor")
+    assert doctor.code == 6
+    assert any("2 live runners call themselves ada" in finding["what"] for finding in doctor.json["findings"])
