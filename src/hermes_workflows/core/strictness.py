@@ -87,7 +87,10 @@ class _Rewriting:
         """Choices as keys are always text in JSON, whatever their values are."""
         node = self._definitions.get(node.get("schema_ref"), node)
         choices = CHOICES.get(node["type"])
-        return _before(_by_text(node[choices]), {**node, "ref": None}) if choices else copy
+        if choices is None:
+            return copy
+        # A copy without its name: where it stands as a value it reads otherwise.
+        return _before(_by_text(node[choices]), {key: value for key, value in node.items() if key != "ref"})
 
     def _children(self, value: Any, config: _Node) -> Any:
         if isinstance(value, list):
