@@ -11,6 +11,7 @@ from typing import Literal
 from .errors import HermesError, IntegrityError
 from .facts import is_healthy
 from .loader import Loader
+from .looking import LookingQueue
 from .registry import DatabasePaths, Registry
 from .store import peek
 from .store.fast_status import DatabaseGone, FastIndex
@@ -118,6 +119,8 @@ def _refs(workspace: Workspace) -> Iterator[Finding]:
 
 
 def _index(workspace: Workspace) -> Iterator[Finding]:
+    if isinstance(workspace.queue, LookingQueue):
+        yield Finding("warning", f"{workspace.paths.sqlite} takes no writing", "runs can be shown here, not started")
     done = workspace.refresh()
     for run_id, reason in done.unreadable.items():
         yield Finding("problem", f"{run_id} cannot be read: {reason}", f"hermes-workflows verify {run_id}")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from .errors import IntegrityError, NotFound
+from .core.clock import Clock
+from .errors import IntegrityError, NotFound, StoreFailure
 from .loader import Loader
+from .looking import LookingQueue
 from .registry import DatabasePaths, Registry
 from .store import index
-from .store.durability import Durability
 from .store.git_ledger import GitLedger
+from .store.index import IndexQueue
 from .store.sqlite_queue import SqliteQueue
 from .workspace import Surroundings, Workspace
 
@@ -22,12 +24,13 @@ def open_workspace(
     surroundings: Surroundings,
     *,
     create: bool = False,
+    look: bool = False,
     committer: str = "hermes-workflows",
     lease_seconds: float = DEFAULT_LEASE_SECONDS,
-    durability: Durability = "power",
     loader: Loader | None = None,
 ) -> Workspace:
-    """The workspace of one database. `create` makes it when nothing is there yet.
+    """The workspace of one database. `create` makes it when nothing is there yet, `look` promises not to write:
+    then a folder that takes no writing is no obstacle.
 
     `committer` is the name in its commits, `lease_seconds` how long its runners hold a call without a sign of life.
     Raises NotFound, IntegrityError (something else lies there, or half of it is gone), StoreFailure.
@@ -36,15 +39,24 @@ def open_workspace(
     if create:
         paths.receipts.parent.mkdir(parents=True, exist_ok=True)
     clock = surroundings.clock
-    ledger = GitLedger.open(paths.receipts, create=create, clock=clock, durability=durability, committer=committer)
-    queue = SqliteQueue.open(
-        paths.sqlite,
-        clock=clock,
-        lease_seconds=lease_seconds,
-        rebuild=lambda: index.all_indexed(ledger),
-        home=ledger.home,
-    )
+    ledger = GitLedger.open(paths.receipts, create=create, clock=clock, committer=committer)
+    queue = _queue(paths, ledger, clock, lease_seconds, look)
     return Workspace(registry, paths, ledger, queue, surroundings, loader)
+
+
+def _queue(paths: DatabasePaths, ledger: GitLedger, clock: Clock, lease_seconds: float, look: bool) -> IndexQueue:
+    try:
+        return SqliteQueue.open(
+            paths.sqlite,
+            clock=clock,
+            lease_seconds=lease_seconds,
+            rebuild=lambda: index.all_indexed(ledger),
+            home=ledger.home,
+        )
+    except StoreFailure:
+        if not look:
+            raise
+        return LookingQueue(paths, ledger, clock)
 
 
 def _refuse_half(paths: DatabasePaths, create: bool) -> None:

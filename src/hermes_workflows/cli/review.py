@@ -37,7 +37,7 @@ def review() -> None:
 @scoped
 def list_reviews(scope: Scope, run: str | None, every: bool) -> None:
     """Show what waits for an answer, oldest first."""
-    with scope.open() as workspace:
+    with scope.look() as workspace:
         name = workspace.resolve(run) if run else None
         rows = workspace.reviews(run_id=name, status=None if every else "open")
     shown = [review_row(row) for row in rows]
@@ -50,7 +50,7 @@ def list_reviews(scope: Scope, run: str | None, every: bool) -> None:
 @scoped
 def show(scope: Scope, run: str, key: str) -> None:
     """Show one question: its evidence, the form of its answer, and the answer."""
-    with scope.open() as workspace:
+    with scope.look() as workspace:
         found = workspace.review(workspace.resolve(run), key)
     scope.output.data(_document(found), lambda: _text(found))
 

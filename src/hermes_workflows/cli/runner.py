@@ -83,7 +83,7 @@ def once(session: Session, /, **options: Any) -> int:
 @scoped
 def status(scope: Scope) -> None:
     """Show runners, their heartbeats, and what is queued; changes nothing."""
-    with scope.open() as workspace:
+    with scope.look() as workspace:
         runners = [(row, is_healthy(row, scope.clock)) for row in workspace.queue.runners()]
         work = workspace.queue.work()
     document = {

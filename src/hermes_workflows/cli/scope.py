@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, wraps
 from pathlib import Path
@@ -56,6 +56,10 @@ class Scope:
     def paths(self, default: str | None = None) -> DatabasePaths:
         """The database that `--db` names, else `default` (an alias), else the registry's own default."""
         return self.registry.database(self.db or default, self.start)
+
+    def look(self) -> AbstractContextManager[Workspace]:
+        """The workspace for a command that changes nothing; it may lie on a disk that takes no writing."""
+        return self.open(look=True)
 
     @contextmanager
     def open(self, paths: DatabasePaths | None = None, *, create: bool = False, **options: Any) -> Iterator[Workspace]:

@@ -47,7 +47,7 @@ def list_runs(scope: Scope, wanted: str | None, limit: int, offset: int) -> None
     """Show runs, newest first."""
     runs = _fast_page(scope, wanted, limit, offset)
     if runs is None:
-        with scope.open() as workspace:
+        with scope.look() as workspace:
             page = workspace.runs(status=wanted, limit=limit, offset=offset)
             runs = [(summary, workspace.observe(summary)) for summary in page]
     documents = [status_document(summary, state) for summary, state in runs]
@@ -56,7 +56,7 @@ def list_runs(scope: Scope, wanted: str | None, limit: int, offset: int) -> None
 
 
 def _slow_one(scope: Scope, name: str) -> _Shown:
-    with scope.open() as workspace:
+    with scope.look() as workspace:
         summary = workspace.summary(workspace.resolve(name))
         return summary, workspace.observe(summary)
 

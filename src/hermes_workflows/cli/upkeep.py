@@ -33,7 +33,7 @@ def doctor(scope: Scope) -> int:
 @scoped
 def verify(scope: Scope, run: str | None, every: bool) -> int:
     """Check receipts: append-only history, names, schemas, fingerprints, order."""
-    with scope.open() as workspace:
+    with scope.look() as workspace:
         checked = workspace.verify(workspace.resolve(run) if run and not every else None)
     problems = [problem for found in checked.values() for problem in found]
     document = {
@@ -70,7 +70,7 @@ def report(scope: Scope, examination: Callable[[Workspace], Sequence[Finding]]) 
     from ..diagnosis import examine_registry
 
     findings = list(examine_registry(scope.registry))
-    with scope.open() as workspace:
+    with scope.look() as workspace:
         findings += examination(workspace)
     return report_findings(scope, findings)
 
