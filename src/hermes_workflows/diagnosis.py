@@ -8,7 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Literal
 
-from .errors import HermesError, IntegrityError
+from .errors import HermesError
 from .facts import is_healthy
 from .loader import Loader
 from .looking import LookingQueue
@@ -110,12 +110,20 @@ def _versions() -> Iterator[Finding]:
 
 def _refs(workspace: Workspace) -> Iterator[Finding]:
     receipts = workspace.paths.receipts
-    try:
-        living = len(peek.list_refs(receipts, peek.RUNS))
-    except IntegrityError as error:
-        yield Finding("problem", f"{receipts}: {error.message}", "restore that ref from a clone, or remove its file")
-        return
-    yield Finding("ok", f"{receipts} has {living} living runs")
+    refs = peek.list_refs(receipts, peek.RUNS)
+    for name in (name for name, commit in refs.items() if not commit):
+        yield Finding(
+            "problem",
+            f"{receipts / name} holds no commit id, as a power cut may leave it",
+            f"remove the file; `git -C {receipts} fsck --unreachable` then names the run's last commit, "
+            f"and `git -C {receipts} update-ref {name} COMMIT` puts it back",
+        )
+    # What a file system had not written when the power went; every such file was never acknowledged.
+    for path in receipts.glob("objects/[0-9a-f][0-9a-f]/*"):
+        if path.stat().st_size == 0:
+            hint = "remove it: its content is written again by the next attempt, or fetched from a clone"
+            yield Finding("problem", f"{path} is empty", hint)
+    yield Finding("ok", f"{receipts} has {sum(map(bool, refs.values()))} living runs")
 
 
 def _index(workspace: Workspace) -> Iterator[Finding]:
@@ -123,7 +131,7 @@ def _index(workspace: Workspace) -> Iterator[Finding]:
         yield Finding("warning", f"{workspace.paths.sqlite} takes no writing", "runs can be shown here, not started")
     done = workspace.refresh()
     for run_id, reason in done.unreadable.items():
-        yield Finding("problem", f"{run_id} cannot be read: {reason}", f"hermes-workflows verify {run_id}")
+        yield Finding("problem", f"{run_id} has no row: {reason}", f"hermes-workflows verify {run_id}")
     if not done.unreadable:
         yield Finding("ok", f"the index {workspace.paths.sqlite} agrees with the receipts")
 
@@ -134,11 +142,18 @@ def _receipts(workspace: Workspace) -> Iterator[Finding]:
         for status in ("running", "waiting")
         for row in workspace.queue.list_indexed(status=status, limit=_RUNS_SHOWN)
     ]
-    problems = [problem for run_id in unfinished for problem in workspace.ledger.verify(run_id)]
+    problems = [problem for run_id in unfinished for problem in _problems(workspace, run_id)]
     for problem in problems:
-        yield Finding("problem", f"{problem.run_id} {problem.path}: {problem.message}", "hermes-workflows verify")
+        yield Finding("problem", problem, "hermes-workflows verify")
     if not problems:
         yield Finding("ok", f"the receipts of {len(unfinished)} unfinished runs add up")
+
+
+def _problems(workspace: Workspace, run_id: str) -> list[str]:
+    try:
+        return [f"{run_id} {problem.path}: {problem.message}" for problem in workspace.ledger.verify(run_id)]
+    except HermesError as error:
+        return [f"{run_id} cannot be read: {error.message}"]
 
 
 def _duplicates(workspace: Workspace) -> Iterator[Finding]:

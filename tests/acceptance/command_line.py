@@ -75,6 +75,7 @@ class Said:
     @property
     def json(self) -> Any:
         """The one document on stdout."""
+        assert self.stdout, self.stderr
         return json.loads(self.stdout)
 
     @property

@@ -222,6 +222,27 @@ def test_verify_and_doctor_find_nothing_wrong_with_a_fresh_run(reviewed: Place) 
     assert reviewed.run("index", "rebuild").json["unreadable"] == {}
 
 
+def test_the_doctor_finds_what_a_power_cut_left_and_its_advice_repairs_it(here: Place) -> None:
+    here.start("wf")
+    here.start("other", topic="more")
+    commit = here.git("rev-parse", "runs/wf").strip()
+    (here.receipts / "refs" / "runs" / "wf").write_bytes(b"")
+    (here.receipts / "objects" / "00").mkdir(exist_ok=True)
+    (empty := here.receipts / "objects" / "00" / ("0" * 38)).write_bytes(b"")
+    examined = here.run("doctor")
+    assert examined.code == 6
+    problems = {finding["what"]: finding["hint"] for finding in examined.json["findings"] if finding["hint"]}
+    assert any("refs/runs/wf holds no commit id" in what for what in problems)
+    assert any(str(empty) in what for what in problems)
+    assert here.run("status", "other").code == 0
+    empty.unlink()
+    (here.receipts / "refs" / "runs" / "wf").unlink()
+    assert f"unreachable commit {commit}" in here.git("fsck", "--unreachable")
+    here.git("update-ref", "refs/runs/wf", commit)
+    assert here.run("status", "wf").json["status"] == "running"
+    assert here.run("doctor").code == 0
+
+
 @pytest.mark.parametrize("command", [["list"], ["status", "wf"]])
 def test_a_reader_who_has_seen_enough_is_no_error(reviewed: Place, command: list[str]) -> None:
     child = subprocess.Popen(
