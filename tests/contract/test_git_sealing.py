@@ -132,6 +132,17 @@ def test_a_sealed_run_whose_ref_came_back_at_an_earlier_state_has_still_ended(le
     assert (head.tip, head.sealed) == (ended.tip, True)
 
 
+def test_a_commit_on_the_ledger_that_is_no_seal_hides_nothing(ledger: GitLedger) -> None:
+    finished(ledger, "wf_a")
+    ledger.seal(keep=0)
+    identity = {f"GIT_{who}_{what}": "x" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    stray = git(ledger, "commit-tree", "ledger^{tree}", "-p", "ledger", "-m", "mine\n\nHermes-Run: wf_x", env=identity)
+    git(ledger, "update-ref", "refs/heads/ledger", stray.strip())
+    finished(ledger, "wf_b")
+    assert ledger.seal(keep=0) == 1
+    assert [head.run_id for head in ledger.heads()] == ["wf_b", "wf_a"]
+
+
 def test_a_seal_that_git_was_faster_than_is_made_by_the_next_job(ledger: GitLedger) -> None:
     finished(ledger, "wf_a")
     (ledger.path / "refs/heads/ledger.lock").write_text("")

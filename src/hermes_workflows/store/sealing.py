@@ -27,7 +27,6 @@ from .repository import GENESIS
 from .snapshots import Located, Snapshots
 from .trees import FOLDER, Folder, Item
 
-_GENESIS = bytes.fromhex(GENESIS)
 # Refs dropped in one transaction: what else waits for their locks, waits for a few milliseconds.
 _DROPPED_AT_ONCE = 25
 
@@ -72,14 +71,13 @@ class Sealed:
         return next((head.tip for head in self.heads() if run_component(head.run_id) == component), "")
 
     def heads(self) -> Iterator[Head]:
-        """Sealed runs, the newest seal first."""
+        """Sealed runs, the newest seal first. Commits on the branch that are no seals are somebody's, and skipped."""
         folders = self.folders()
-        oid = bytes.fromhex(self.newest() or GENESIS)
-        while oid != _GENESIS:
-            commit = self._snapshots.commit(oid)
-            oid, tip = commit.parents
-            run_id = commit.trailers()[0]["Run"]
-            yield Head(run_id, tip.hex(), folders.get(run_component(run_id), ""), sealed=True)
+        for _, commit in self._snapshots.first_parents(bytes.fromhex(self.newest() or GENESIS)):
+            run_id = next((block["Run"] for block in commit.trailers() if "Run" in block), "")
+            folder = folders.get(run_component(run_id))
+            if folder and len(commit.parents) == 2:
+                yield Head(run_id, commit.parents[1].hex(), folder, sealed=True)
 
     def _read_folders(self) -> dict[str, str]:
         trees = self._snapshots.trees
@@ -131,10 +129,8 @@ class Sealer:
 
     def _is_behind(self, run: Located, tip: str) -> bool:
         """Whether the ref's commit is an ancestor of the sealed one; else it is somebody's, and `verify` tells."""
-        oid = bytes.fromhex(tip or GENESIS)
-        while oid not in (bytes.fromhex(run.head.tip), _GENESIS):
-            oid = self._snapshots.commit(oid).parents[0]
-        return oid != _GENESIS
+        ancestors = self._snapshots.first_parents(bytes.fromhex(tip or GENESIS))
+        return any(oid.hex() == run.head.tip for oid, _ in ancestors)
 
     def _locate(self, tip: str) -> Located:
         try:

@@ -96,6 +96,15 @@ class Snapshots:
                 self._kept.move_to_end(tip)
             return found
 
+    def first_parents(self, oid: bytes) -> Iterator[tuple[bytes, Commit]]:
+        """Commits from `oid` back along first parents, down to genesis or another root, which is not given."""
+        while oid != _GENESIS:
+            commit = self.commit(oid)
+            yield oid, commit
+            if not commit.parents:
+                return
+            oid = commit.parents[0]
+
     def at(self, tip: bytes) -> Snapshot:
         """The run whose commit `tip` is. Raises IntegrityError for a commit that is no run's."""
         if found := self.known(tip):
@@ -173,17 +182,13 @@ class Snapshots:
 
     def last_seq(self, snapshot: Snapshot) -> int:
         """The newest receipt's seq: that of what this commit added, or the nearest before it that added any."""
-        commit = self.commit(snapshot.tip)
-        while True:
+        for _, commit in self.first_parents(snapshot.tip):
             before = self._parent_folder(commit, snapshot.folder)
-            seqs = [
-                read_receipt(snapshot, change.path).seq
-                for change in self.trees.compare(before, self._folder_of(commit, snapshot.folder))
-                if change.new and is_receipt(change.path)
-            ]
-            if seqs or not commit.parents or commit.parents[0] == _GENESIS:
-                return max(seqs, default=-1)
-            commit = self.commit(commit.parents[0])
+            changes = self.trees.compare(before, self._folder_of(commit, snapshot.folder))
+            added = [change.path for change in changes if change.new and is_receipt(change.path)]
+            if added:
+                return max(read_receipt(snapshot, path).seq for path in added)
+        return -1
 
     def _parent_folder(self, commit: Commit, folder: str) -> Folder | None:
         return self._folder_of(self.commit(commit.parents[0]), folder) if commit.parents else None

@@ -8,11 +8,8 @@ from ..core.checks import CommitFacts, check_run
 from ..errors import IntegrityError
 from .commits import Commit
 from .ports import Problem
-from .repository import GENESIS
 from .snapshots import Snapshot, Snapshots
 from .trees import FILE, Change, Folder
-
-_GENESIS = bytes.fromhex(GENESIS)
 
 
 def verify_run(snapshots: Snapshots, snapshot: Snapshot) -> list[Problem]:
@@ -30,13 +27,10 @@ def verify_run(snapshots: Snapshots, snapshot: Snapshot) -> list[Problem]:
 
 def _chain(snapshots: Snapshots, tip: bytes) -> Iterator[tuple[bytes, Commit, Commit]]:
     """The run's commits with their parents, newest first, down to genesis."""
-    oid, commit = tip, snapshots.commit(tip)
-    while oid != _GENESIS:
+    for oid, commit in snapshots.first_parents(tip):
         if not commit.parents:
             raise IntegrityError(f"commit {oid.hex()} is a root, but not the genesis commit of all runs")
-        parent = snapshots.commit(commit.parents[0])
-        yield oid, commit, parent
-        oid, commit = commit.parents[0], parent
+        yield oid, commit, snapshots.commit(commit.parents[0])
 
 
 def _facts(snapshots: Snapshots, oid: bytes, commit: Commit, parent: Commit, folder: str) -> CommitFacts:
