@@ -92,6 +92,20 @@ class Loader:
         """The same workflow; imported again when one of its sources has changed on disk."""
         return self.load(loaded.ref)
 
+    def code_of(self, ref: str) -> str:
+        """The identity of the code as it lies on disk, read and not imported: importing may be what goes wrong.
+
+        Raises NotFound and CannotLoad for code that is not there or cannot be read.
+        """
+        with LOCK:
+            known = self._loaded.get(ref)
+            if known is not None and known.found.unchanged():
+                return known.code
+            target = self._target(ref, self._root)
+            folder = _import_folder(target.module)
+            with said_where(target.place), on_path([folder, self._root]):
+                return collect(target.module, self._root, self._search(folder)).code
+
     def ref_of(self, definition: Workflow[Any]) -> str:
         """How `run.json` names a workflow that another one calls."""
         return f"{self._places.get(definition.module, definition.module)}:{definition.qualname}"

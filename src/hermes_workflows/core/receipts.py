@@ -81,6 +81,8 @@ class Execution(BaseModel):
     due_at: Time | None = None
     expires_at: Time | None = None
     tip: str | None = None
+    # The id of a child run: it begins with its parent's, so two equal runs never share it.
+    child: str | None = None
     # run.json only
     workspace: str | None = None
     seed: str | None = None

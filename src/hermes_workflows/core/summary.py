@@ -148,7 +148,7 @@ def _step(summary: RunSummary, receipt: Receipt) -> _Changes:
 
 def _start(summary: RunSummary, receipt: Receipt) -> _Changes:
     if receipt.kind == "child":
-        return {"open_children": {**summary.open_children, receipt.key: str(receipt.output)}}
+        return {"open_children": {**summary.open_children, receipt.key: receipt.execution.child or ""}}
     return {"open_intents": (*summary.open_intents, receipt.key)}
 
 

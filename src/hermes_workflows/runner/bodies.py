@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import platform
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from ..core import layout
 from ..core.divergence import AnyCall, explain
 from ..core.history import fold
 from ..core.layout import Role
 from ..core.live import Decision, End, LiveRun, rebuild
 from ..core.receipts import Receipt, RunStarted
-from ..core.summary import RunSummary
+from ..core.summary import RunSummary, summarize
 from ..errors import Divergence, HermesError, InvalidInput
 from ..loader import CannotLoad, LoadedWorkflow
+from ..starting import source_files
 from ..store.ports import Appended, Head
 from .slices import Decider, SliceStopped
 
@@ -40,13 +43,21 @@ class CannotAdvance(Exception):
         self.code = code
 
 
+class Over(Exception):
+    """The run has its end: nobody decides anything for it any more."""
+
+    def __init__(self, summary: RunSummary) -> None:
+        super().__init__(summary.run_id)
+        self.summary = summary
+
+
 @dataclass
 class Held:
     """A run this process has the body of.
 
     `pending` are receipts that are committed and not delivered yet, `unindexed` those whose inbox rows are not
     written, `telling` those the run's README is made of. `unoffered` and `unwithdrawn` are what decisions want
-    from the queue and have not got.
+    from the queue and have not got. `sources` are the files of this code, while it has not written to the run yet.
     """
 
     live: LiveRun
@@ -56,8 +67,8 @@ class Held:
     pending: deque[Receipt] = field(default_factory=deque)
     unindexed: list[Receipt] = field(default_factory=list)
     unoffered: dict[str, AnyCall] = field(default_factory=dict)
-    unwithdrawn: set[str] = field(default_factory=set)
-    codes: set[str] = field(default_factory=set)
+    unwithdrawn: dict[str, AnyCall] = field(default_factory=dict)
+    sources: Mapping[str, bytes] = field(default_factory=dict)
     attempts: dict[str, int] = field(default_factory=dict)
     telling: list[Receipt] = field(default_factory=list)
     indexed: str | None = None
@@ -72,6 +83,10 @@ class Held:
     def run_id(self) -> str:
         return self.live.run_id
 
+    def asked(self, key: str) -> Receipt | None:
+        """The request of a review that nobody has answered."""
+        return self.live.noted.get(layout.request(key)) if key in self.summary.open_reviews else None
+
     def absorb(self, head: Head, receipts: Iterable[Receipt]) -> None:
         """Committed receipts, in order: counted at once, delivered with the next decision."""
         new = list(receipts)
@@ -84,8 +99,8 @@ class Held:
 
     def _remember(self, receipt: Receipt) -> None:
         execution = receipt.execution
-        if execution.code:
-            self.codes.add(execution.code)
+        if execution.code == self.loaded.code:
+            self.sources = {}
         if receipt.kind in ("run", "review"):
             self.telling.append(receipt)
         if receipt.kind in ("agent", "bash", "step") and receipt.role is Role.NOTE and execution.attempt:
@@ -94,16 +109,10 @@ class Held:
     def decided(self, decision: Decision) -> None:
         for call in decision.requested:
             self.unoffered[call.key] = call
-        self.unwithdrawn.update(call.key for call in decision.cancelled)
+        self.unwithdrawn.update((call.key, call) for call in decision.cancelled)
         self.end = decision.end or self.end
         self.stuck = decision.stuck
         self.logs.extend(decision.logs)
-
-    def new_sources(self) -> dict[str, bytes]:
-        """The code's files, when this code has not written to the run yet."""
-        if self.loaded.code in self.codes:
-            return {}
-        return {f"source/{self.loaded.code}/{path}": data for path, data in self.loaded.sources.items()}
 
 
 class Bodies:
@@ -112,27 +121,43 @@ class Bodies:
         self._decider = decider
         self._on_refusal = on_refusal
         self._held: OrderedDict[str, Held] = OrderedDict()
+        # Bodies whose slice was left behind: their thread may come back, and must find what it stands on.
+        self._abandoned: list[Held] = []
 
     def get(self, run_id: str) -> Held | None:
         return self._held.get(run_id)
 
+    def code_of(self, ref: str) -> str:
+        """The identity of a workflow's code without importing it; empty when there is none to be found."""
+        try:
+            return self._workspace.loader.code_of(ref)
+        except HermesError:
+            return ""
+
+    def all(self) -> list[Held]:
+        return list(self._held.values())
+
     def current(self, run_id: str) -> Held:
-        """The run's body with everything delivered that is committed. Raises CannotAdvance."""
+        """The run's body with everything delivered that is committed. Raises CannotAdvance, and Over for an ended run.
+
+        It is another object than before when the code has changed: whoever holds the old one starts over.
+        """
         held = self._held.get(run_id)
         if held is not None and self._outdated(held):
             self.drop(run_id)
             held = None
-        try:
+        with self._giving_up(run_id):
             if held is None:
-                held = self._rebuild(run_id)
-            else:
-                self._held.move_to_end(run_id)
-                self._catch_up(held)
-        except Divergence as error:
-            raise self._gave_up(run_id, "divergence", error) from error
-        except SliceStopped as error:
-            raise self._gave_up(run_id, "blocked", error) from error
+                return self._rebuild(run_id)
+            self._held.move_to_end(run_id)
+            self._catch_up(held)
         return held
+
+    def deliver(self, held: Held) -> None:
+        """Give the body what it has not seen of what this process knows. Raises CannotAdvance."""
+        if held.pending:
+            with self._giving_up(held.run_id):
+                self._decider.run(lambda: _deliver(held), held.run_id)
 
     def absorb(self, held: Held, appended: Appended) -> None:
         """Take over what was just appended, and what others appended before it."""
@@ -142,16 +167,18 @@ class Bodies:
             held.absorb(*self._workspace.ledger.read(held.run_id, since=held.head.tip))
 
     def cut_off(self, held: Held, why: str) -> None:
-        """End a cancelled run without the rest of its cleanup."""
-        held.decided(self._decider.run(lambda: held.live.cut_off(why)))
+        """End a cancelled run without the rest of its cleanup. Raises CannotAdvance."""
+        with self._giving_up(held.run_id):
+            held.decided(self._decider.run(lambda: held.live.cut_off(why), held.run_id))
 
     def drop(self, run_id: str) -> None:
         held = self._held.pop(run_id, None)
         if held is None:
             return
         try:
-            refused = self._decider.run(held.live.evict)
+            refused = self._decider.run(held.live.evict, run_id)
         except SliceStopped as error:
+            self._abandoned.append(held)
             refused = [error.message]
         for line in refused:
             self._on_refusal(f"{run_id}: a coroutine refuses to end and is kept: {line}")
@@ -177,12 +204,16 @@ class Bodies:
         head = self._workspace.ledger.head(held.run_id)
         if head is not None and head.tip != held.head.tip:
             held.absorb(*self._workspace.ledger.read(held.run_id, since=held.head.tip))
-        if held.pending:
-            self._decider.run(lambda: _deliver(held))
+        if held.summary.ended:
+            self.drop(held.run_id)
+            raise Over(held.summary)
+        self.deliver(held)
 
     def _rebuild(self, run_id: str) -> Held:
         head, receipts = self._workspace.ledger.read(run_id)
         history = fold(receipts)
+        if history.ended is not None:
+            raise Over(summarize(run_id, receipts))
         loaded = self._load(history.started)
         live = LiveRun(
             run_id,
@@ -192,14 +223,12 @@ class Bodies:
             limits=self._workspace.limits,
             root=str(self._workspace.root),
         )
-        held = Held(live, loaded, head, RunSummary(run_id))
+        known = any(receipt.execution.code == loaded.code for receipt in receipts)
+        held = Held(live, loaded, head, RunSummary(run_id), sources={} if known else self._sources(loaded))
         held.absorb(head, receipts)
         held.pending.clear()
         self._held[run_id] = held
-        try:
-            held.decided(self._decider.run(lambda: rebuild(live, history)))
-        except InvalidInput as error:
-            raise self._gave_up(run_id, "input", error) from error
+        held.decided(self._decider.run(lambda: rebuild(live, history), run_id))
         # Whatever the last decision was: after a crash every open call may be missing from the queue.
         held.unoffered = dict(live.outstanding)
         held.unwithdrawn.update(live.withdrawn)
@@ -207,6 +236,12 @@ class Bodies:
             held.logs.clear()  # said when the run first came by here
         self._make_room()
         return held
+
+    def _sources(self, loaded: LoadedWorkflow) -> Mapping[str, bytes]:
+        try:
+            return source_files(loaded, self._workspace.redactor)
+        except InvalidInput as error:
+            raise CannotAdvance("secret", error.message, error.hint or "", code=loaded.code) from error
 
     def _make_room(self) -> None:
         while len(self._held) > MAX_BODIES:
@@ -218,7 +253,8 @@ class Bodies:
             return self._workspace.loader.load(started.request.workflow)
         except HermesError as error:
             kind = "import" if isinstance(error, CannotLoad) else error.code
-            raise CannotAdvance(kind, error.message, error.hint or "") from error
+            code = self.code_of(started.request.workflow)
+            raise CannotAdvance(kind, error.message, error.hint or "", code=code) from error
 
     def _check_home(self, started: RunStarted) -> None:
         execution = started.execution
@@ -234,6 +270,23 @@ class Bodies:
                 f"start a runner under Python {execution.python}, or fork the run",
                 code=f"python-{here}",
             )
+
+    @contextmanager
+    def _giving_up(self, run_id: str) -> Iterator[None]:
+        """What a body may do to the slice it runs in, as a reason not to advance its run."""
+        try:
+            yield
+        except Divergence as error:
+            raise self._gave_up(run_id, "divergence", error) from error
+        except SliceStopped as error:
+            if error.running and (held := self._held.pop(run_id, None)) is not None:
+                # Its thread stands in the body: nobody may touch it, and its calls are refused from now on.
+                held.live.evicting = True
+                self._abandoned.append(held)
+                raise CannotAdvance("blocked", error.message, error.hint or "", code=held.loaded.code) from error
+            raise self._gave_up(run_id, "blocked", error) from error
+        except InvalidInput as error:
+            raise self._gave_up(run_id, "input", error) from error
 
     def _gave_up(self, run_id: str, kind: str, error: HermesError) -> CannotAdvance:
         held = self._held.get(run_id)
@@ -251,4 +304,3 @@ def _deliver(held: Held) -> None:
             held.decided(decision)
     for key in [key for key in held.unoffered if key not in held.live.outstanding]:
         del held.unoffered[key]
-

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from ..authoring.step import Step
@@ -9,7 +10,6 @@ from ..core import layout
 from ..core.calls import Call, TimerCall
 from ..core.divergence import AnyCall
 from ..core.receipts import Draft
-from ..store.ports import Appended
 from ..store.queue_port import Kind, Lease, Work
 from . import children, drafts
 from .bodies import CannotAdvance, Held
@@ -19,10 +19,16 @@ from .records import Records
 EXPIRY = "$expiry/"
 CLEANUP = "$cleanup"
 END = "$end"
+# What a stuck mark says of a step whose effect may have happened.
+NEEDS_DECISION = "needs-decision"
+_AT_ONCE = 100
 
 
-def notes(records: Records, held: Held) -> list[Draft]:
-    """What must stand in git before the work of the last decisions may begin: requests, due times, children."""
+def next_notes(records: Records, held: Held) -> tuple[list[Draft], Mapping[str, bytes]] | None:
+    """What must stand in git before the work of the last decisions may begin, with the files of its commit.
+
+    A question has a commit of its own, with the README for whoever is asked. All due times and children share one.
+    """
     now = records.workspace.clock.now()
     stamp = records.stamp(held)
     made: list[Draft] = []
@@ -31,10 +37,12 @@ def notes(records: Records, held: Held) -> list[Draft]:
             if layout.timer_start(call.key) not in held.live.noted:
                 made.append(drafts.timer_started(call, now, stamp))
         elif call.kind == "review" and layout.request(call.key) not in held.live.noted:
-            made.append(drafts.review_requested(call, now, stamp))
+            question = drafts.review_requested(call, now, stamp)
+            return [question], records.readme(held, question)
         elif call.kind == "child" and layout.start(call.key) not in held.live.noted:
-            made.append(drafts.child_started(call, children.child_id(held.run_id, call.key), now, stamp))
-    return made
+            child = children.free_id(records, held, call.key, (draft.receipt for draft in made))
+            made.append(drafts.child_started(call, child, now, stamp))
+    return (made[:_AT_ONCE], {}) if made else None
 
 
 def work_of(held: Held, call: AnyCall) -> Work | None:
@@ -60,24 +68,29 @@ def open_call(held: Held, lease: Lease) -> Call[Any] | None:
     return call
 
 
-def promise(records: Records, held: Held, call: Call[Any]) -> None:
-    """Commit the intent of an at-most-once step before it may run.
+def changed_request(held: Held, lease: Lease) -> bool:
+    """Whether the row stands for an open call of another version of the code, which nobody has executed."""
+    call = held.live.outstanding.get(lease.work.key)
+    return call is not None and call.fingerprint != lease.work.fingerprint
+
+
+def promise(records: Records, held: Held, call: Call[Any]) -> bool:
+    """Commit the intent of an at-most-once step before it may run; False when the run has moved on.
 
     Raises CannotAdvance when there is one already: then nobody but a person can know whether the effect happened.
     """
     definition = call.spec.options
     if not isinstance(definition, Step) or not definition.at_most_once:
-        return
+        return True
     if layout.start(call.key) not in held.live.noted:
-        outcome = records.note(held, drafts.intent(call, records.workspace.clock.now(), records.stamp(held)))
-        records.bodies.current(held.run_id)
-        if isinstance(outcome, Appended):
-            return
+        intent = drafts.intent(call, records.workspace.clock.now(), records.stamp(held))
+        return records.decide(held, [intent]) and call.key in held.live.outstanding
     raise CannotAdvance(
-        "needs-decision",
+        NEEDS_DECISION,
         f"step {call.key} may run at most once and was begun, but left no result",
-        f"find out whether its effect happened, then `hermes-workflows fork {held.run_id}` to go on",
+        f"find out whether its effect happened; `hermes-workflows cancel {held.run_id}` ends the run",
         key=call.key,
+        code=held.loaded.code,
     )
 
 
@@ -99,9 +112,8 @@ def serve_timer(records: Records, lease: Lease) -> None:
 
 
 def _expire(records: Records, held: Held, key: str) -> None:
-    request = held.live.noted.get(layout.request(key))
-    if request is None or key not in held.live.outstanding:
+    request = held.asked(key)
+    if request is None:
         return
     now = records.workspace.clock.now()
     records.append_results({held.run_id: [drafts.review_ended(request, "expired", now, records.stamp(held))]})
-

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
@@ -21,28 +22,55 @@ RECHECK_SECONDS = 5.0
 _MAX_ID = 100
 
 
-def child_id(parent: str, key: str) -> str:
-    """`<parent>.<key>`, with slashes as dots; cut and marked with a hash when it would be too long for an id."""
+def child_id(parent: str, key: str, *, marked: bool = False) -> str:
+    """`<parent>.<key>`, with slashes as dots; marked with a hash when it would be too long for an id, or is taken."""
     wanted = f"{parent}.{key.replace('/', '.')}"
-    if len(wanted) <= _MAX_ID:
+    if len(wanted) <= _MAX_ID and not marked:
         return wanted
-    digest = hashlib.sha256(wanted.encode()).hexdigest()[:12]
+    digest = hashlib.sha256(f"{parent}/{key}".encode()).hexdigest()[:12]
     return f"{wanted[: _MAX_ID - 13]}-{digest}"
+
+
+def free_id(records: Records, held: Held, key: str, others: Iterable[Receipt]) -> str:
+    """The id of a child to come: a run of somebody else may have it, and `a/b` and `a.b` would share one.
+
+    `others` are the notes that are about to be written together with this child's.
+    """
+    wanted = child_id(held.run_id, key)
+    if records.workspace.ledger.head(wanted) is not None:
+        free = _is_ours(records, wanted, held.run_id, key)
+    else:
+        free = all(note.execution.child != wanted for note in (*held.live.noted.values(), *others))
+    return wanted if free else child_id(held.run_id, key, marked=True)
+
+
+def _is_ours(records: Records, child: str, parent: str, key: str) -> bool:
+    data = records.workspace.ledger.file(child, layout.RUN)
+    started = load(layout.RUN, data, lambda sha: _artifact(records, child, sha)) if data else None
+    return started is not None and started.execution.parent == {"run": parent, "key": key}
 
 
 def serve(records: Records, held: Held, call: Call[Any], lease: Lease) -> None:
     """Start the child if it is not there, take its result if it has ended, otherwise look again later."""
     start = held.live.noted.get(layout.start(call.key))
     if start is None:
+        # Its note comes with the next decision, and offers the row again.
+        records.pending.offer.append(Work(held.run_id, "workflow"))
         records.pending.finish.append(lease)
         return
-    child = str(start.output)
+    child = _id_of(start)
     if records.workspace.ledger.head(child) is None:
         _start(records, held, call, child)
+    elif not _is_ours(records, child, held.run_id, call.key):
+        raise _taken(call, child)
     if not _report(records, held.run_id, start, child):
         again = records.workspace.clock.now().timestamp() + RECHECK_SECONDS
         records.pending.offer.append(Work(held.run_id, "child", call.key, call.fingerprint, visible_at=again))
     records.pending.finish.append(lease)
+
+
+def _id_of(start: Receipt) -> str:
+    return start.execution.child or ""
 
 
 def _start(records: Records, held: Held, call: Call[Any], child: str) -> None:
@@ -52,9 +80,14 @@ def _start(records: Records, held: Held, call: Call[Any], child: str) -> None:
     try:
         workspace.begin(child, loaded, started)
     except Conflict as error:
-        raise CannotAdvance(
-            "child-id", f"child call {call.key}: {error.message}", f"another run has the id {child}", key=call.key
-        ) from error
+        # Another runner that served this row before us has started it, or somebody took the id.
+        if workspace.ledger.head(child) is None or not _is_ours(records, child, held.run_id, call.key):
+            raise _taken(call, child) from error
+
+
+def _taken(call: Call[Any], child: str) -> CannotAdvance:
+    reason = f"child call {call.key} is to be the run {child}, and another run has that id"
+    return CannotAdvance("child-id", reason, f"hermes-workflows status {child}", key=call.key)
 
 
 def report_end(records: Records, summary: RunSummary) -> None:
@@ -86,10 +119,10 @@ def _report(records: Records, parent: str, start: Receipt, child: str) -> bool:
     if head is None or data is None:
         return False
     ended = load(layout.RESULT, data, lambda sha: _artifact(records, child, sha))
-    assert isinstance(ended, RunEnded) and isinstance(start, CallReceipt)
-    held = records.bodies.get(parent)
-    # The child's usage is its own; the parent's sum would count it twice in a list of runs.
-    draft = drafts.child_ended(start, ended, head.tip, None, records.workspace.clock.now(), records.stamp(held))
+    assert isinstance(ended, RunEnded)
+    assert isinstance(start, CallReceipt)
+    stamp = drafts.Stamp(records.runner_id, start.execution.code or "")
+    draft = drafts.child_ended(start, ended, head.tip, records.workspace.clock.now(), stamp)
     records.append_results({parent: [draft]})
     return True
 
@@ -97,7 +130,14 @@ def _report(records: Records, parent: str, start: Receipt, child: str) -> bool:
 def cancel_dropped(records: Records, held: Held, key: str) -> None:
     """The body no longer waits for a child: the child is cancelled, and cleans up by itself."""
     start = held.live.noted.get(layout.start(key))
-    if start is not None and start.kind == "child" and records.workspace.ledger.head(str(start.output)) is not None:
-        by = Provenance(kind="policy", by=held.run_id, channel="runner")
-        with suppress(Conflict):  # it has ended by itself meanwhile
-            records.workspace.cancel(str(start.output), reason=f"{held.run_id} no longer waits for it", by=by)
+    if start is not None and start.kind == "child":
+        cancel(records, held.run_id, _id_of(start))
+
+
+def cancel(records: Records, parent: str, child: str) -> None:
+    """Ask for the end of a child that nobody waits for."""
+    if records.workspace.ledger.head(child) is None:
+        return
+    by = Provenance(kind="policy", by=parent, channel="runner")
+    with suppress(Conflict):  # it has ended by itself meanwhile
+        records.workspace.cancel(child, reason=f"{parent} no longer waits for it", by=by)

@@ -1,68 +1,41 @@
-"""The runner's loop over one database: results in, decisions into the queue, claimed work to the executors."""
+"""The runner's work on one database: results in, decisions into the queue, claimed work to the executors."""
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from ..core.calls import Call
-from ..core.receipts import Draft
-from ..core.retry import Retry
-from ..core.timestamps import render_time
 from ..errors import HermesError, NotFound, StoreFailure, TemporarilyLocked
-from ..store.queue_port import Claim, Kind, Lease, Stuck, Work
-from . import calls, children, drafts, endings
-from .agents import AgentAttempt
-from .bodies import CannotAdvance, Held
-from .executors import Executed, Job, Surroundings
+from ..store.queue_port import Claim, Kind, Lease, Work
+from . import calls, children, endings
+from .advance import advance
+from .bodies import CannotAdvance, Held, Over
+from .jobs import Job, Surroundings
 from .records import Records, log
+from .results import SHUTDOWN, Active, Attempted, Backoff, Finished, Results
 
 # A run whose slice took its process down this often is not tried again (SEMANTICS §1).
 MAX_CLAIMS = 3
 # Deciding needs no executor, but many runs must not keep results waiting.
 _DECISIONS_AT_ONCE = 16
-SHUTDOWN = "the runner ends"
-
-
-@dataclass(frozen=True)
-class Finished:
-    """An executed job that waits for its receipt."""
-
-    job: Job
-    lease: Lease
-    executed: Executed
-    started: datetime
-    ended: datetime
-
-
-@dataclass(frozen=True)
-class Attempted:
-    """An agent's refused answer, to be recorded before the next attempt ends."""
-
-    job: Job
-    attempt: AgentAttempt
-
-
-@dataclass(frozen=True)
-class Active:
-    """A call that an executor has in hand."""
-
-    lease: Lease
-    job: Job
+_UNWANTED = "the workflow no longer waits for it"
 
 
 class Dispatcher:
-    """Works on one database. Single-threaded: executors hand over what they have through the runner's inbox."""
+    """Single-threaded: executors hand over what they have through the runner's inbox.
+
+    `active` are the calls that executors have in hand, by lease token; `start` gives one to them.
+    """
 
     def __init__(self, records: Records, around: Surroundings, start: Callable[[Lease, Job], None]) -> None:
         self.records = records
         self.around = around
         self.active: dict[str, Active] = {}
+        self._results = Results(records, around.clock, self.active)
         self._start = start
-        self._unrecorded: list[Finished] = []
+        self._serving: Sequence[Lease] = ()
+        self._backoff = Backoff(around.clock)
 
     @property
     def workspace_name(self) -> str:
@@ -70,216 +43,204 @@ class Dispatcher:
 
     @property
     def busy(self) -> bool:
-        return bool(self.active or self._unrecorded)
+        return bool(self.active or self._results.waiting)
 
-    # -- results ---------------------------------------------------------------------------------------------
+    @property
+    def has_more(self) -> bool:
+        """Whether another turn has something to write at once."""
+        return bool(self.records.pending) and not self._backoff.waits
+
+    def leases(self) -> list[Lease]:
+        """Everything this process holds, for whoever renews it; called from another thread."""
+        return [*(each.lease for each in list(self.active.values())), *self._serving]
 
     def record(self, events: Iterable[Finished | Attempted]) -> None:
-        """Commit results with one barrier for all; what the disk does not take now is kept for the next turn."""
-        waiting = list(self._unrecorded)
-        self._unrecorded = []
-        made: dict[str, list[Draft]] = {}
-        for event in events:
-            if isinstance(event, Attempted):
-                made.setdefault(event.job.run_id, []).append(self._attempt_note(event))
-            else:
-                waiting.append(event)
-        for finished in waiting:
-            if (draft := self._draft(finished)) is not None:
-                made.setdefault(finished.job.run_id, []).append(draft)
-        try:
-            self.records.append_results(made)
-        except (StoreFailure, TemporarilyLocked) as error:
-            # Not acknowledged and not lost: the results stay here until the disk takes them.
-            log.error("cannot record %d results yet: %s", len(waiting), error.message)
-            self._unrecorded = waiting
-            return
-        for finished in waiting:
-            self._settle_lease(finished)
-
-    def _attempt_note(self, event: Attempted) -> Draft:
-        return drafts.agent_attempt(event.job, event.attempt, self._stamp(event.job))
-
-    def _stamp(self, job: Job) -> drafts.Stamp:
-        return self.records.stamp(self.records.bodies.get(job.run_id))
-
-    def _draft(self, finished: Finished) -> Draft | None:
-        """The receipt of an execution; None when it is to be given back instead."""
-        job, executed = finished.job, finished.executed
-        if self._gives_back(finished):
-            return None
-        make = drafts.finished if self._pause(finished) is None else drafts.attempt_failed
-        return make(job, executed, finished.started, finished.ended, self._stamp(job))
-
-    def _gives_back(self, finished: Finished) -> bool:
-        error = finished.executed.error
-        if finished.executed.status == "cancelled" and finished.job.stop.reason == SHUTDOWN:
-            return True
-        return error is not None and error.type == "NoAgent"
-
-    def _settle_lease(self, finished: Finished) -> None:
-        lease, pending = finished.lease, self.records.pending
-        self.active.pop(lease.token, None)
-        if self._gives_back(finished):
-            pending.release.append(lease)
-            if finished.job.stop.reason != SHUTDOWN:
-                self._stuck(lease, _NO_AGENT)
-            return
-        pending.finish.append(lease)
-        if (pause := self._pause(finished)) is not None:
-            visible = self.around.clock.now().timestamp() + pause
-            work = lease.work
-            pending.offer.append(Work(work.run_id, work.kind, work.key, work.fingerprint, visible))
-
-    def _pause(self, finished: Finished) -> float | None:
-        """Seconds until the call is tried again, or None when this was its last attempt."""
-        executed, job = finished.executed, finished.job
-        policy = getattr(job.call.spec.options, "retry", None)
-        if executed.status != "failed" or not executed.retryable or not isinstance(policy, Retry):
-            return None
-        if executed.error is not None and policy.forbids(executed.error.type):
-            return None
-        # The pause is the runner's business and not the body's: chance is allowed here.
-        return policy.pause_after(job.attempt, random.random())
+        self._results.record(events)
 
     # -- work ------------------------------------------------------------------------------------------------
 
     def turn(self, slots: int, budget: int | None) -> int:
-        """Write what is pending, claim work, advance runs, start executors; returns how many rows were claimed."""
-        claimed = 0
-        while True:
-            left = None if budget is None else budget - claimed
-            claim = self._claim(slots - len(self.active), left)
-            leases = self.records.apply(claim)
-            claimed += len(leases)
-            for lease in leases:
-                self._serve(lease)
-            # Fewer than asked for: nothing more is there, and another transaction would only say so again.
-            if not self.records.pending and (claim is None or len(leases) < claim.limit):
-                return claimed
+        """Write what is pending, claim work, advance runs, start executors; returns how many rows were claimed.
 
-    def _claim(self, free: int, left: int | None) -> Claim | None:
-        if left is not None and left <= 0:
-            return None
-        if free > 0:
-            return Claim(free if left is None else min(free, left))
-        # A run whose timeout fired must move on while all executors are busy.
-        limit = _DECISIONS_AT_ONCE if left is None else min(left, _DECISIONS_AT_ONCE)
-        return Claim(limit, kinds=_DECIDING)
+        One transaction: results that come meanwhile, and signals, are looked at between two turns.
+        """
+        if self._backoff.waits:
+            return 0
+        try:
+            leases = self._claimed(slots - len(self.active), budget)
+            claimed = len(leases)
+            self._serve_all(self._one_suspect(leases))
+        except (StoreFailure, TemporarilyLocked) as error:
+            log.error("%s: %s", self.workspace_name, error.message)
+            self._backoff.failed()
+            return 0
+        if claimed:
+            self._backoff.succeeded()
+        return claimed
+
+    def _claimed(self, free: int, left: int | None) -> Sequence[Lease]:
+        return self.records.apply(_claim(free, left))
+
+    def _one_suspect(self, leases: Sequence[Lease]) -> Sequence[Lease]:
+        """All of them, or the one that may have ended the process of its last claimer, alone.
+
+        So that a slice that ends its process is the only one whose claim count stays.
+        """
+        suspect = next((lease for lease in leases if _is_suspect(lease)), None)
+        if suspect is None or len(leases) == 1:
+            return leases
+        self.records.pending.release.extend(lease for lease in leases if lease is not suspect)
+        self.records.apply(None)
+        return [suspect]
+
+    def _serve_all(self, leases: Sequence[Lease]) -> None:
+        self._serving = leases
+        try:
+            for place, lease in enumerate(leases):
+                try:
+                    self._serve(lease)
+                except (StoreFailure, TemporarilyLocked):
+                    # What is left is for another time, or for a runner whose disk takes it.
+                    self.records.bodies.drop(lease.work.run_id)
+                    self.records.pending.release.extend(leases[place:])
+                    raise
+        finally:
+            self._serving = ()
 
     def _serve(self, lease: Lease) -> None:
+        run_id, pending = lease.work.run_id, self.records.pending
         try:
             _SERVERS.get(lease.work.kind, Dispatcher._serve_call)(self, lease)
+        except (StoreFailure, TemporarilyLocked):
+            raise
+        except Over as over:
+            self._over(over)
+            pending.finish.append(lease)
         except CannotAdvance as error:
-            self._stuck(lease, error)
-            self.records.pending.release.append(lease)
+            self.records.stuck(run_id, error, lease.work.key)
+            # A poisoned row starts to count anew when somebody mends the body.
+            (pending.finish if error.kind == POISON else pending.release).append(lease)
         except NotFound:
-            self.records.pending.finish.append(lease)  # the run's ref is gone: nothing is left to do
-        except (StoreFailure, TemporarilyLocked) as error:
-            log.error("%s: %s", lease.work.run_id, error.message)
-            self.records.bodies.drop(lease.work.run_id)
-            self.records.pending.release.append(lease)
+            pending.finish.append(lease)  # the run's ref is gone: nothing is left to do
         except HermesError as error:
-            self._stuck(lease, CannotAdvance(error.code, error.message, error.hint or ""))
-            self.records.pending.release.append(lease)
+            self.records.stuck(run_id, CannotAdvance(error.code, error.message, error.hint or ""), lease.work.key)
+            pending.release.append(lease)
+        except Exception as error:
+            # A fault of ours, or of code of the author's that we call: it must not take the other runs along.
+            log.exception("%s: %s", run_id, lease.work.key or "the workflow")
+            self.records.bodies.drop(run_id)
+            self.records.stuck(run_id, _internal(error), lease.work.key)
+            pending.release.append(lease)
 
-    def _stuck(self, lease: Lease, error: CannotAdvance) -> None:
-        run_id = lease.work.run_id
-        log.warning("%s is stuck: %s", run_id, error.reason.splitlines()[0])
-        self.records.pending.stuck.append(
-            Stuck(
-                run_id=run_id,
-                kind=error.kind,
-                reason=error.reason,
-                hint=error.hint,
-                key=error.key or lease.work.key,
-                code=error.code,
-                since=render_time(self.around.clock.now()),
-                runner=self.records.runner_id,
-            )
-        )
+    def _over(self, over: Over) -> None:
+        """The run ended elsewhere, or its runner died before it had cleared up."""
+        run_id = over.summary.run_id
+        self._stop(run_id)
+        endings.clear_up(self.records, self.records.index_from_receipts(run_id))
 
     def _advance(self, lease: Lease) -> None:
+        run_id = lease.work.run_id
         if lease.claims > MAX_CLAIMS:
-            raise CannotAdvance(
-                "poison",
-                f"advancing this run has ended its runner's process {MAX_CLAIMS} times",
-                "the stacks are in the runner's log; mend the body and start a runner again",
-            )
-        held = self.records.bodies.current(lease.work.run_id)
-        self._settle(held)
+            raise _poisoned(self.records, run_id)
+        if _is_suspect(lease):
+            # The slice alone first: a process that ends after it was ended by something else.
+            self.records.bodies.current(run_id)
+            self.records.pending.offer.append(Work(run_id, "workflow"))
+        else:
+            advance(self.records, run_id, self._stop)
         self.records.pending.finish.append(lease)
-
-    def _settle(self, held: Held) -> None:
-        """Bring the outside to what the body wants: notes into git, then calls into the queue, or the end."""
-        endings.watch_cleanup(self.records, held)
-        while held.end is None and (notes := calls.notes(self.records, held)):
-            self.records.decide(held, notes)
-        for line in held.logs:
-            log.info("%s: %s", held.run_id, self.around.redactor.text(line))
-        held.logs.clear()
-        self._withdraw(held)
-        if held.end is not None:
-            endings.finish(self.records, held)
-            return
-        if held.stuck is not None:
-            raise CannotAdvance("deadlock", held.stuck, "await a call, or let the body return", code=held.loaded.code)
-        offers = (calls.work_of(held, call) for call in held.unoffered.values())
-        self.records.pending.offer.extend(work for work in offers if work is not None)
-        held.unoffered.clear()
-        self.records.index(held)
-
-    def _withdraw(self, held: Held) -> None:
-        for key in held.unwithdrawn:
-            self.records.pending.withdraw.append((held.run_id, key))
-            children.cancel_dropped(self.records, held, key)
-            for active in self.active.values():
-                if active.job.run_id == held.run_id and active.job.call.key == key:
-                    active.job.stop.set("the workflow no longer waits for it")
-        held.unwithdrawn.clear()
 
     def _serve_timer(self, lease: Lease) -> None:
         calls.serve_timer(self.records, lease)
 
     def _serve_call(self, lease: Lease) -> None:
-        held = self.records.bodies.current(lease.work.run_id)
+        pending, work = self.records.pending, lease.work
+        held = self.records.bodies.current(work.run_id)
         call = calls.open_call(held, lease)
         if call is None:
             # Answered already, or no longer wanted; the crash that left this row is repaired by removing it.
-            self.records.pending.finish.append(lease)
+            pending.finish.append(lease)
+            if calls.changed_request(held, lease):
+                pending.offer.append(
+                    Work(work.run_id, work.kind, work.key, held.live.outstanding[work.key].fingerprint)
+                )
+            elif held.end is not None:
+                pending.offer.append(Work(work.run_id, "workflow"))
         elif call.kind == "child":
             children.serve(self.records, held, call, lease)
-        else:
-            calls.promise(self.records, held, call)
+        elif calls.promise(self.records, held, call):
             self._execute(lease, held, call)
+        else:
+            pending.release.append(lease)
 
     def _execute(self, lease: Lease, held: Held, call: Call[Any]) -> None:
-        attempt = held.attempts.get(call.key, 0) + 1
-        job = Job(held.run_id, call, attempt, self.around)
+        job = Job(held.run_id, call, held.attempts.get(call.key, 0) + 1, held.loaded.code, self.around)
         self.active[lease.token] = Active(lease, job)
         self._start(lease, job)
 
-    # -- upkeep ----------------------------------------------------------------------------------------------
+    # -- stopping --------------------------------------------------------------------------------------------
 
-    def stop_withdrawn(self, answers: dict[str, Any]) -> None:
+    def _stop(self, run_id: str, key: str | None = None) -> None:
+        for active in self.active.values():
+            if active.job.run_id == run_id and key in (None, active.job.call.key):
+                active.job.stop.set(_UNWANTED)
+
+    def stop_withdrawn(self, answers: Mapping[str, Any]) -> None:
         """What renewing the leases said: calls that nobody wants any more are stopped, wherever they run."""
         for token, answer in answers.items():
             active = self.active.get(token)
             if active is not None and answer == "withdrawn":
-                active.job.stop.set("the workflow no longer waits for it")
+                active.job.stop.set(_UNWANTED)
 
     def stop_all(self) -> None:
         for active in self.active.values():
             active.job.stop.set(SHUTDOWN)
 
+    def give_back(self) -> None:
+        """Release every lease, so that nobody has to wait for it to expire."""
+        self.stop_all()
+        # The keeper's thread may be looking at what is active.
+        for active in list(self.active.values()):
+            self.records.pending.release.append(active.lease)
+        self.active.clear()
+        self.records.apply(None)
 
+
+def _claim(free: int, left: int | None) -> Claim | None:
+    if left is not None and left <= 0:
+        return None
+    if free > 0:
+        return Claim(free if left is None else min(free, left))
+    # A run whose timeout fired must move on while all executors are busy.
+    limit = _DECISIONS_AT_ONCE if left is None else min(left, _DECISIONS_AT_ONCE)
+    return Claim(limit, kinds=_DECIDING)
+
+
+def _is_suspect(lease: Lease) -> bool:
+    return lease.work.kind == "workflow" and lease.claims > 1
+
+
+def _poisoned(records: Records, run_id: str) -> CannotAdvance:
+    return CannotAdvance(
+        POISON,
+        f"advancing this run has ended its runner's process {MAX_CLAIMS} times",
+        "the stacks are in the runner's log; mend the body, and a runner goes on",
+        # Not imported: that may be what ends the process.
+        code=records.bodies.code_of(records.workspace.summary(run_id).workflow),
+    )
+
+
+def _internal(error: Exception) -> CannotAdvance:
+    return CannotAdvance(
+        "internal",
+        f"{type(error).__name__}: {error}",
+        "the traceback is in the runner's log; start a runner again to try once more, or report it",
+    )
+
+
+POISON = "poison"
 _DECIDING: tuple[Kind, ...] = ("workflow", "timer", "child")
 _SERVERS: dict[str, Callable[[Dispatcher, Lease], None]] = {
     "workflow": Dispatcher._advance,
     "timer": Dispatcher._serve_timer,
 }
-_NO_AGENT = CannotAdvance(
-    "no-agent",
-    "the call needs an agent, and the runner that took it has no agent command",
-    "start a runner with --agent-command PROGRAM",
-)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from ..authoring.ask import AskOptions
@@ -24,17 +23,18 @@ from ..core.receipts import (
     RunEnded,
     TimerReceipt,
     TimerRequest,
-    Usage,
     draft,
 )
 from ..core.timestamps import in_milliseconds
 from ..errors import UnstorableValue
-from .executors import Executed, Job
+from .failures import TRACEBACK, storable, storable_text
+from .jobs import Executed, Job
 
 if TYPE_CHECKING:
     from .agents import AgentAttempt
 
 WORKFLOW = Author("workflow")
+_NEVER = datetime.max.replace(microsecond=0, tzinfo=UTC)
 
 
 class Stamp:
@@ -52,7 +52,7 @@ class Stamp:
 def review_requested(call: Call[Any], now: datetime, stamp: Stamp) -> Draft:
     options: AskOptions = call.spec.options
     now = in_milliseconds(now)
-    expires = now + timedelta(seconds=options.expires) if options.expires is not None else None
+    expires = _later(now, options.expires) if options.expires is not None else None
     receipt = ReviewReceipt(
         path=layout.request(call.key),
         key=call.key,
@@ -67,7 +67,7 @@ def review_requested(call: Call[Any], now: datetime, stamp: Stamp) -> Draft:
 def timer_started(call: TimerCall, now: datetime, stamp: Stamp) -> Draft:
     seconds = call.request["seconds"]
     assert isinstance(seconds, float)
-    due = in_milliseconds(now) + timedelta(seconds=seconds)
+    due = _later(in_milliseconds(now), seconds)
     receipt = TimerReceipt(
         path=layout.timer_start(call.key),
         key=call.key,
@@ -77,6 +77,14 @@ def timer_started(call: TimerCall, now: datetime, stamp: Stamp) -> Draft:
         execution=stamp.execution(call, started_at=in_milliseconds(now), due_at=due),
     )
     return draft(receipt, WORKFLOW)
+
+
+def _later(moment: datetime, seconds: float) -> datetime:
+    """The end of the calendar for what is further away than that: asyncio knows no longest sleep."""
+    try:
+        return in_milliseconds(moment + timedelta(seconds=seconds))
+    except OverflowError:
+        return _NEVER
 
 
 def timer_fired(call: TimerCall, started: Receipt, now: datetime, stamp: Stamp) -> Draft:
@@ -95,15 +103,16 @@ def timer_fired(call: TimerCall, started: Receipt, now: datetime, stamp: Stamp) 
 
 
 def child_started(call: Call[Any], child_id: str, now: datetime, stamp: Stamp) -> Draft:
-    return _noted(call, child_id, now, stamp)
+    """Which run the child is, before it exists: whoever finds this note starts that one and no other."""
+    return _noted(call, now, stamp, child=child_id)
 
 
 def intent(call: Call[Any], now: datetime, stamp: Stamp) -> Draft:
     """The promise that an at-most-once body is about to run."""
-    return _noted(call, None, now, stamp)
+    return _noted(call, now, stamp)
 
 
-def _noted(call: Call[Any], output: Any, now: datetime, stamp: Stamp) -> Draft:
+def _noted(call: Call[Any], now: datetime, stamp: Stamp, **execution: Any) -> Draft:
     receipt = CallReceipt(
         path=layout.start(call.key),
         kind=call.kind,  # type: ignore[arg-type]
@@ -111,27 +120,20 @@ def _noted(call: Call[Any], output: Any, now: datetime, stamp: Stamp) -> Draft:
         status="started",
         fingerprint=call.fingerprint,
         request=dict(call.request),
-        output=output,
-        execution=stamp.execution(call, started_at=in_milliseconds(now)),
+        execution=stamp.execution(call, started_at=in_milliseconds(now), **execution),
     )
     return draft(receipt, WORKFLOW)
 
 
 def finished(job: Job, executed: Executed, started: datetime, ended: datetime, stamp: Stamp) -> Draft:
     """The result of an execution. A value that cannot be stored fails the call, once, and says where it is."""
-    receipt = _call_receipt(job, executed, started, ended, stamp, layout.step(job.call.key))
-    try:
-        return draft(receipt, _author(job))
-    except UnstorableValue as error:
-        failure = Failure(type="UnstorableValue", message=f"the result cannot be stored: {error.message}")
-        failed = Executed("failed", error=failure, usage=executed.usage)
-        return draft(_call_receipt(job, failed, started, ended, stamp, receipt.path), _author(job))
+    return _stored(_call_receipt(job, executed, started, ended, stamp, layout.step(job.call.key)), _author(job))
 
 
 def attempt_failed(job: Job, executed: Executed, started: datetime, ended: datetime, stamp: Stamp) -> Draft:
     """A failed attempt that will be tried again."""
-    receipt = _call_receipt(job, executed, started, ended, stamp, layout.attempt(job.call.key, job.attempt))
-    return draft(receipt, _author(job))
+    path = layout.attempt(job.call.key, job.attempt)
+    return _stored(_call_receipt(job, executed, started, ended, stamp, path), _author(job))
 
 
 def agent_attempt(job: Job, attempt: AgentAttempt, stamp: Stamp) -> Draft:
@@ -144,7 +146,7 @@ def agent_attempt(job: Job, attempt: AgentAttempt, stamp: Stamp) -> Draft:
         status="failed",
         fingerprint=call.fingerprint,
         request=dict(call.request),
-        error=attempt.failure,
+        error=storable(attempt.failure),
         execution=stamp.execution(
             call,
             attempt=attempt.number,
@@ -153,10 +155,22 @@ def agent_attempt(job: Job, attempt: AgentAttempt, stamp: Stamp) -> Draft:
             finished_at=in_milliseconds(attempt.finished_at),
             duration_seconds=round(attempt.duration_seconds, 3),
             usage=attempt.usage,
+            redactions=dict(attempt.redactions) or None,
             transcript=dict(attempt.transcript),
         ),
     )
-    return draft(receipt, _author(job))
+    return _stored(receipt, _author(job))
+
+
+def _stored(receipt: CallReceipt, author: Author) -> Draft:
+    try:
+        return draft(receipt, author)
+    except UnstorableValue as error:
+        failure = Failure(type="UnstorableValue", message=f"the result cannot be stored: {error.message}")
+        # Without a transcript too: that alone may be what is too large, and this one has to fit.
+        bare = receipt.execution.model_copy(update={"transcript": None})
+        changes = {"status": "failed", "output": None, "error": storable(failure), "execution": bare}
+        return draft(receipt.model_copy(update=changes), author)
 
 
 def _call_receipt(
@@ -171,7 +185,7 @@ def _call_receipt(
         fingerprint=call.fingerprint,
         request=dict(call.request),
         output=executed.output,
-        error=executed.error,
+        error=storable(executed.error),
         execution=stamp.execution(
             call,
             attempt=job.attempt,
@@ -192,11 +206,14 @@ def _author(job: Job) -> Author:
     return Author(f"agent {call.spec.name}") if call.kind == "agent" else Author(call.kind)
 
 
-def child_ended(start: Receipt, child_end: RunEnded, tip: str, usage: Usage | None, now: datetime, stamp: Stamp) -> Draft:
-    """The parent's receipt of a child run; it pins the child's tip."""
+def child_ended(start: Receipt, child_end: RunEnded, tip: str, now: datetime, stamp: Stamp) -> Draft:
+    """The parent's receipt of a child run; it pins the child's tip.
+
+    The child's usage stays its own: a list of runs would count it twice.
+    """
     error = child_end.error
     if child_end.status == "cancelled" and error is None:
-        error = Failure(type="ChildCancelled", message=f"the child run {start.output} was cancelled")
+        error = Failure(type="ChildCancelled", message="the child run was cancelled")
     receipt = CallReceipt(
         path=layout.step(start.key),
         kind="child",
@@ -213,10 +230,10 @@ def child_ended(start: Receipt, child_end: RunEnded, tip: str, usage: Usage | No
             started_at=start.execution.started_at,
             finished_at=in_milliseconds(now),
             tip=tip,
-            usage=usage,
+            child=start.execution.child,
         ),
     )
-    return draft(receipt, WORKFLOW)
+    return _stored(receipt, WORKFLOW)
 
 
 def review_ended(request: Receipt, status: str, now: datetime, stamp: Stamp) -> Draft:
@@ -247,7 +264,7 @@ def run_ended(end: End, started_at: datetime | None, now: datetime, stamp: Stamp
         return _run_ended(end, started_at, now, stamp)
     except UnstorableValue as error:
         failure = Failure(type="UnstorableValue", message=f"the result cannot be stored: {error.message}")
-        return _run_ended(End("failed", error=failure), started_at, now, stamp)
+        return _run_ended(End("failed", error=storable(failure)), started_at, now, stamp)
 
 
 def _run_ended(end: End, started_at: datetime | None, now: datetime, stamp: Stamp) -> Draft:
@@ -258,17 +275,12 @@ def _run_ended(end: End, started_at: datetime | None, now: datetime, stamp: Stam
         key="",
         status=end.status,  # type: ignore[arg-type]
         output=end.output,
-        error=end.error,
+        error=storable(end.error),
         execution=stamp.execution(
             None,
             finished_at=now,
             duration_seconds=round(max(duration, 0.0), 3) if duration is not None else None,
-            transcript={"traceback": end.traceback} if end.traceback else None,
+            transcript={"traceback": storable_text(end.traceback, TRACEBACK)} if end.traceback else None,
         ),
     )
     return draft(receipt, WORKFLOW)
-
-
-def new_seed() -> str:
-    """What a run's random numbers and the hashes of its tasks are made from."""
-    return secrets.token_hex(16)

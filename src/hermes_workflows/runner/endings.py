@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..core import layout
+from ..core.live import End
 from ..core.readme import render
-from ..core.receipts import Draft
-from ..store.queue_port import Work
+from ..core.receipts import Draft, Failure, Receipt, RunStarted
+from ..core.summary import RunSummary, summarize
+from ..errors import TemporarilyLocked
+from ..store.ports import Appended, Ended, Entry
+from ..store.queue_port import Stuck, Work
 from . import children, drafts
 from .bodies import Held
 from .calls import CLEANUP, END
@@ -14,21 +20,39 @@ from .records import Records
 # SEMANTICS §5.
 GRACE_SECONDS = 10.0
 CLEANUP_SECONDS = 60.0
+_EXECUTING = frozenset({"leased", "withdrawn"})
+_ATTEMPTS = 20
 
 
-def finish(records: Records, held: Held) -> None:
-    """End the run, now or as soon as its executors are done; called again by whatever moves the run."""
+def finish(records: Records, held: Held) -> bool:
+    """End the run, now or as soon as its executors are done; called again by whatever moves the run.
+
+    False when the run has moved on meanwhile.
+    """
+    assert held.end is not None
     if _must_wait(records, held):
-        return
-    while not _append_end(records, held):
-        if held.summary.ended:
-            return
+        records.index(held)
+        return True
+    now = records.workspace.clock.now()
+    stamp = records.stamp(held)
+    for key in held.summary.open_reviews:
+        request = held.asked(key)
+        if request is not None and not records.decide(held, [drafts.review_ended(request, "withdrawn", now, stamp)]):
+            return False
+    end = drafts.run_ended(held.end, held.live.started.execution.started_at, now, stamp)
+    if not records.decide(held, [end], records.readme(held, end)):
+        return False
     records.index(held)
-    for row in records.workspace.queue.work(held.run_id):
-        if row.work.kind != "workflow":
-            records.pending.withdraw.append((held.run_id, row.work.key))
-    summary = held.summary
     records.bodies.drop(held.run_id)
+    clear_up(records, held.summary)
+    return True
+
+
+def clear_up(records: Records, summary: RunSummary) -> None:
+    """What an ended run leaves in the queue goes, and whoever waits for it hears of it. May be done twice."""
+    for row in records.workspace.queue.work(summary.run_id):
+        if row.work.kind != "workflow":
+            records.pending.withdraw.append((summary.run_id, row.work.key))
     children.report_end(records, summary)
 
 
@@ -44,25 +68,6 @@ def _must_wait(records: Records, held: Held) -> bool:
     return now < held.end_deadline
 
 
-_EXECUTING = frozenset({"leased", "withdrawn"})
-
-
-def _append_end(records: Records, held: Held) -> bool:
-    assert held.end is not None
-    now = records.workspace.clock.now()
-    stamp = records.stamp(held)
-    withdrawn: list[Draft] = [
-        drafts.review_ended(held.live.noted[layout.request(key)], "withdrawn", now, stamp)
-        for key in held.summary.open_reviews
-        if layout.request(key) in held.live.noted
-    ]
-    if withdrawn and not records.decide(held, withdrawn):
-        return False
-    end = drafts.run_ended(held.end, held.live.started.execution.started_at, now, stamp)
-    summary = held.summary.apply([end.receipt.at(held.summary.seq + 1)])
-    return records.decide(held, [end], {layout.README: render(summary, held.telling)})
-
-
 def watch_cleanup(records: Records, held: Held) -> None:
     """A cancelled body may clean up for a minute; a row of the queue wakes whoever is a runner then."""
     if not held.live.cancelling:
@@ -73,3 +78,37 @@ def watch_cleanup(records: Records, held: Held) -> None:
         records.pending.offer.append(Work(held.run_id, "timer", CLEANUP, visible_at=held.cleanup_deadline))
     elif now >= held.cleanup_deadline:
         records.bodies.cut_off(held, f"cleanup was cut off after {CLEANUP_SECONDS:g} s")
+
+
+def end_stuck(records: Records, mark: Stuck) -> None:
+    """End a run that was cancelled while it cannot be advanced: without its body, and saying so."""
+    run_id, ledger = mark.run_id, records.workspace.ledger
+    records.bodies.drop(run_id)
+    for _ in range(_ATTEMPTS):
+        _, receipts = ledger.read(run_id)
+        summary = summarize(run_id, receipts)
+        if summary.ended:
+            break
+        batch = _last_words(records, summary, receipts, mark)
+        told = [*(each for each in receipts if each.kind in ("run", "review")), *(each.receipt for each in batch)]
+        after = summary.apply(each.receipt.at(summary.seq + number) for number, each in enumerate(batch, 1))
+        entry = Entry(run_id, tuple(batch), summary.seq, {layout.README: render(after, told)})
+        (outcome,) = ledger.append([entry])
+        if isinstance(outcome, Appended | Ended):
+            break
+    else:
+        raise TemporarilyLocked(f"{run_id} changes faster than it can be ended", hint="it is tried again")
+    for child in summary.open_children.values():
+        children.cancel(records, run_id, child)
+    clear_up(records, records.index_from_receipts(run_id))
+
+
+def _last_words(records: Records, summary: RunSummary, receipts: Sequence[Receipt], mark: Stuck) -> list[Draft]:
+    now = records.workspace.clock.now()
+    stamp = drafts.Stamp(records.runner_id, mark.code)
+    open_requests = {layout.request(key) for key in summary.open_reviews}
+    withdrawn = [drafts.review_ended(each, "withdrawn", now, stamp) for each in receipts if each.path in open_requests]
+    reason = mark.reason.splitlines()[0]
+    failure = Failure(type="CleanupSkipped", message=f"its cleanup was skipped: the run was stuck: {reason}")
+    started = next((each.execution.started_at for each in receipts if isinstance(each, RunStarted)), None)
+    return [*withdrawn, drafts.run_ended(End("cancelled", error=failure), started, now, stamp)]

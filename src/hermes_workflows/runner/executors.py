@@ -5,82 +5,22 @@ Adding a kind of call means adding one function to `EXECUTORS`.
 
 from __future__ import annotations
 
-import asyncio
-import threading
-from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import Path
-from typing import Any
 
 from ..authoring.agent import AgentOptions
 from ..authoring.bash import BashOptions, Secret
-from ..authoring.step import Step
-from ..core.calls import Call
-from ..core.clock import Clock
 from ..core.encoding import Plain
-from ..core.receipts import Failure, Usage
-from ..core.redaction import Redactor
-from ..errors import HermesError
-from .agents import AgentAttempt, AgentCommand, AgentRequest, run_agent
+from ..core.receipts import Failure
+from ..errors import HermesError, InvalidInput
+from .agents import AgentCommand, AgentRequest, run_agent
 from .environment import clean_environment
+from .failures import failure_of
+from .jobs import Executed, Job, NoAgent, Report
 from .processes import Command, Outcome, Stream, run_command
-from .stopping import StopSignal
+from .steps import execute_step
 
-# How often an async step looks whether it was told to stop, in seconds.
-_STOP_POLL = 0.05
 _DEFAULT_AGENT_ATTEMPTS = 3
-
-
-@dataclass(frozen=True)
-class Surroundings:
-    """What executors know of the world: handed down from the command line, never asked for here."""
-
-    root: Path
-    environment: Mapping[str, str]
-    redactor: Redactor
-    clock: Clock
-    agent: AgentCommand | None = None
-
-
-@dataclass(frozen=True)
-class Job:
-    """One execution of one call. `stop` is set when nobody wants the result any more, or the runner ends."""
-
-    run_id: str
-    call: Call[Any]
-    attempt: int
-    surroundings: Surroundings
-    stop: StopSignal = field(default_factory=StopSignal)
-
-    @property
-    def operation_id(self) -> str:
-        """The same for every execution of this call, so that a service can recognise a repeat."""
-        return f"{self.run_id}/{self.call.key}"
-
-
-@dataclass(frozen=True)
-class Executed:
-    """How a call ended. `status` is completed, failed or cancelled; `retryable` says whether trying again may help."""
-
-    status: str
-    output: Plain = None
-    error: Failure | None = None
-    usage: Usage | None = None
-    redactions: Mapping[str, int] = field(default_factory=dict)
-    transcript: Mapping[str, Any] | None = None
-    mock: bool = False
-    retryable: bool = True
-
-
-class NoAgent(HermesError):
-    """This runner has no command for agents; another one may."""
-
-    code = "no_agent"
-
-
-Report = Callable[[AgentAttempt], None]
 
 
 def execute(job: Job, report: Report) -> tuple[Executed, datetime, datetime]:
@@ -92,79 +32,18 @@ def execute(job: Job, report: Report) -> tuple[Executed, datetime, datetime]:
     started = clock.now()
     try:
         executed = EXECUTORS[job.call.kind](job, report)
-    except Exception as error:
-        executed = Executed("failed", error=_failure(job, error))
+    except BaseException as error:
+        # A step that calls sys.exit() must not end the thread that other calls are waiting for.
+        # What does not fit its type will not fit the next time either.
+        failure = failure_of(error, job.surroundings.redactor)
+        executed = Executed("failed", error=failure, retryable=not isinstance(error, InvalidInput))
     if job.stop.is_set() and executed.status == "failed":
         executed = Executed("cancelled", executed.output, _cancelled(job), executed.usage, executed.redactions)
     return executed, started, clock.now()
 
 
-def _failure(job: Job, error: BaseException) -> Failure:
-    message = error.message if isinstance(error, HermesError) else str(error)
-    return Failure(type=type(error).__name__, message=job.surroundings.redactor.text(message or type(error).__name__))
-
-
 def _cancelled(job: Job) -> Failure:
     return Failure(type="Cancelled", message=f"stopped while it ran: {job.stop.reason or 'withdrawn'}")
-
-
-# -- @step -------------------------------------------------------------------------------------------------------
-
-
-def _execute_step(job: Job, report: Report) -> Executed:
-    definition: Step[..., Any] = job.call.spec.options
-    arguments = job.call.spec.request["arguments"]
-    assert isinstance(arguments, dict)
-    work = definition.bind(arguments)
-    value = _run_async(job, work, definition) if definition.is_async else _run_sync(work, definition)
-    counts: Counter[str] = Counter()
-    output = job.surroundings.redactor.plain(definition.output_codec.to_plain(value), counts)
-    if counts:
-        # Redaction may have broken the type; then the call fails here and says so, not at every replay.
-        definition.output_codec.from_plain(output)
-    return Executed("completed", output, redactions=counts)
-
-
-def _run_sync(work: Callable[[], Any], definition: Step[..., Any]) -> Any:
-    if definition.timeout is None:
-        return work()
-    result: list[Any] = []
-    failure: list[BaseException] = []
-
-    def target() -> None:
-        try:
-            result.append(work())
-        except BaseException as error:
-            failure.append(error)
-
-    # Python cannot stop a thread: at its deadline the step is left behind, and its result, if any, is dropped.
-    thread = threading.Thread(target=target, name=f"step {definition.ref}", daemon=True)
-    thread.start()
-    thread.join(definition.timeout)
-    if thread.is_alive():
-        raise TimeoutError(f"{definition.ref} ran over its {definition.timeout:g} s and was left behind")
-    if failure:
-        raise failure[0]
-    return result[0]
-
-
-def _run_async(job: Job, work: Callable[[], Any], definition: Step[..., Any]) -> Any:
-    async def watched() -> Any:
-        task = asyncio.ensure_future(work())
-        deadline = None if definition.timeout is None else asyncio.get_running_loop().time() + definition.timeout
-        while not task.done():
-            await asyncio.wait([task], timeout=_STOP_POLL)
-            late = deadline is not None and asyncio.get_running_loop().time() >= deadline
-            if not task.done() and (job.stop.is_set() or late):
-                task.cancel()
-                await asyncio.wait([task])
-                if late:
-                    raise TimeoutError(f"{definition.ref} ran over its {definition.timeout:g} s")
-        if task.cancelled():
-            raise RuntimeError("the step was cancelled")
-        return task.result()
-
-    return asyncio.run(watched())
 
 
 # -- bash --------------------------------------------------------------------------------------------------------
@@ -282,7 +161,7 @@ def _execute_agent(job: Job, report: Report) -> Executed:
 
 
 EXECUTORS: Mapping[str, Callable[[Job, Report], Executed]] = {
-    "step": _execute_step,
+    "step": execute_step,
     "bash": _execute_bash,
     "agent": _execute_agent,
 }

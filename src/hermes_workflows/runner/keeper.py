@@ -13,13 +13,10 @@ from ..errors import HermesError
 from ..store.liveness import process_started, this_host
 from ..store.queue_port import Lease, RunnerRow
 from .records import log
-from .slices import DeadManSwitch
 
-# The dead-man switch is armed again this often, in seconds; leases at a third of their length.
+# In seconds: how often to look whether calls were withdrawn, and whether there is something new to tell.
 TICK_SECONDS = 1.0
 _HEARTBEAT_SECONDS = 5.0
-
-Renew = Callable[[], Mapping[str, str]]
 
 
 @dataclass
@@ -45,14 +42,14 @@ class Keeper:
         lease_seconds: float,
         concurrency: int,
         kept: Sequence[Kept],
-        note: Callable[[], str | None],
+        notes: Callable[[], Sequence[str]],
     ) -> None:
         self._clock = clock
         self._lease_seconds = lease_seconds
         self._kept = kept
-        self._note = note
+        self._notes = notes
+        self._told: Sequence[str] = ()
         self._ended = threading.Event()
-        self._dead_man = DeadManSwitch()
         self._row = RunnerRow(
             runner_id=runner_id,
             host=this_host(),
@@ -69,25 +66,22 @@ class Keeper:
 
     def start(self) -> None:
         self._beat()
-        self._dead_man.arm()
         self._thread.start()
 
     def close(self) -> None:
         self._ended.set()
         self._thread.join()
-        self._dead_man.disarm()
         for kept in self._kept:
             self._guarded(lambda kept=kept: kept.goodbye(self._row.runner_id))  # type: ignore[misc]
 
     def _keep(self) -> None:
         renewed = beaten = self._clock.elapsed()
         while not self._ended.wait(min(TICK_SECONDS, self._lease_seconds / 3)):
-            self._dead_man.arm()
             now = self._clock.elapsed()
             if now - renewed >= self._lease_seconds / 3 or any(kept.withdrawn.is_set() for kept in self._kept):
                 renewed = now
                 self._renew()
-            if now - beaten >= min(_HEARTBEAT_SECONDS, self._lease_seconds / 3):
+            if now - beaten >= min(_HEARTBEAT_SECONDS, self._lease_seconds / 3) or self._notes() != self._told:
                 beaten = now
                 self._beat()
 
@@ -99,18 +93,20 @@ class Keeper:
                 self._guarded(lambda kept=kept, leases=leases: kept.answers(kept.renew(leases, self._lease_seconds)))  # type: ignore[misc]
 
     def _beat(self) -> None:
-        note = self._note()
+        notes = self._told = self._notes()
         for kept in self._kept:
-            executing = [f"{lease.work.run_id} {lease.work.key}" for lease in kept.leases()]
-            row = _replaced(self._row, self._clock, (*executing, *((note,) if note else ())), kept.database)
+            executing = [f"{lease.work.run_id} {lease.work.key}".strip() for lease in kept.leases()]
+            row = _replaced(self._row, self._clock, (*executing, *notes), kept.database)
             self._guarded(lambda kept=kept, row=row: kept.heartbeat(row))  # type: ignore[misc]
 
     def _guarded(self, work: Callable[[], None]) -> None:
+        # The next tick tries again; a keeper that dies would let every lease of this process expire.
         try:
             work()
         except HermesError as error:
-            # The next tick tries again; a keeper that dies would let every lease of this process expire.
             log.warning("no sign of life could be written: %s", error.message)
+        except Exception:
+            log.exception("no sign of life could be written")
 
 
 def _replaced(row: RunnerRow, clock: Clock, executing: tuple[str, ...], database: str) -> RunnerRow:

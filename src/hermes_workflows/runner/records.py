@@ -11,12 +11,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ..core.receipts import Draft, Receipt
-from ..core.summary import summarize
+from ..core import layout
+from ..core.readme import render
+from ..core.receipts import Draft
+from ..core.summary import RunSummary, summarize
+from ..core.timestamps import render_time
+from ..errors import HermesError, NotFound, StoreFailure, TemporarilyLocked
 from ..store.index import review_rows
-from ..store.ports import Appended, Entry, Head, Outcome, PathTaken, Stale
+from ..store.ports import Appended, Entry, Outcome, PathTaken, Stale
 from ..store.queue_port import Change, Claim, Indexed, Lease, Stuck, Work
-from .bodies import Bodies, Held
+from .bodies import Bodies, CannotAdvance, Held
 from .drafts import Stamp
 from .slices import Decider
 
@@ -62,63 +66,97 @@ class Records:
         self.runner_id = runner_id
         self.bodies = Bodies(workspace, decider, log.warning)
         self.pending = Pending()
+        # Whether a run has ended here since somebody last asked, who will seal it.
+        self.ended_runs = False
+        self._epoch = workspace.queue.epoch()
 
     def apply(self, claim: Claim | None) -> list[Lease]:
         """Write the pending change and claim work, in one transaction."""
         change = self.pending.change(claim)
         self.pending = Pending()
         try:
-            return self.workspace.queue.apply(change, self.runner_id)
+            leases = self.workspace.queue.apply(change, self.runner_id)
         except Exception:
             # Not written: the next turn writes it; every part of a change may be applied twice.
             self.pending = _joined(change, self.pending)
             raise
+        if (epoch := self.workspace.queue.epoch()) != self._epoch:
+            self._epoch = epoch
+            self._rows_are_gone()
+        return leases
 
-    def stamp(self, held: Held | None) -> Stamp:
-        return Stamp(self.runner_id, held.loaded.code if held else "")
+    def _rows_are_gone(self) -> None:
+        """The queue was made anew from receipts, which know of no rows of calls: offer those of all live bodies."""
+        log.warning("%s was made anew; open calls are queued again", self.workspace.paths.sqlite)
+        for held in self.bodies.all():
+            held.unoffered = dict(held.live.outstanding)
+            held.indexed = None
+            self.pending.offer.append(Work(held.run_id, "workflow"))
+
+    def stuck(self, run_id: str, why: CannotAdvance, key: str = "") -> None:
+        """Say that this runner cannot move the run; nobody claims its rows until somebody lifts the mark."""
+        log.warning("%s is stuck: %s", run_id, why.reason.splitlines()[0])
+        since = render_time(self.workspace.clock.now())
+        self.pending.stuck.append(
+            Stuck(run_id, why.kind, why.reason, why.hint, why.key or key, why.code, since, self.runner_id)
+        )
+
+    def stamp(self, held: Held) -> Stamp:
+        return Stamp(self.runner_id, held.loaded.code)
 
     def decide(self, held: Held, drafts: Sequence[Draft], files: Mapping[str, bytes] | None = None) -> bool:
-        """Append decisions one by one, each at the seq it was made at.
+        """Append decisions that are ready in the same instant, at the seq they were made at.
 
-        False when the run has moved on: the body has seen what is new, and must be asked again.
+        False when the run has moved on: what was decided may no longer hold, and the body must be asked again.
         """
-        extra = {**held.new_sources(), **(files or {})}
-        for draft in drafts:
-            entry = Entry(held.run_id, (draft,), decided_at=held.summary.seq, files=extra)
-            (outcome,) = self.workspace.ledger.append([entry])
-            if not isinstance(outcome, Appended):
-                self.bodies.current(held.run_id)
-                return False
-            self.bodies.absorb(held, outcome)
-            self.bodies.current(held.run_id)
-            extra = {}
+        entry = Entry(held.run_id, tuple(drafts), held.summary.seq, {**held.sources, **(files or {})})
+        (outcome,) = self.workspace.ledger.append([entry])
+        if not isinstance(outcome, Appended):
+            return False
+        self.bodies.absorb(held, outcome)
+        self.bodies.deliver(held)
         return True
 
-    def note(self, held: Held, draft: Draft) -> Outcome:
-        """Append something that is no decision: it is rebased when the run has moved on."""
-        (outcome,) = self.workspace.ledger.append([Entry(held.run_id, (draft,), files=held.new_sources())])
-        if isinstance(outcome, Appended):
-            self.bodies.absorb(held, outcome)
-        return outcome
+    def readme(self, held: Held, *drafts: Draft) -> Mapping[str, bytes]:
+        """The run's README as it will be with these drafts, to travel in their commit."""
+        summary, receipts = held.summary, [draft.receipt for draft in drafts]
+        after = summary.apply(receipt.at(summary.seq + number) for number, receipt in enumerate(receipts, 1))
+        return {layout.README: render(after, [*held.telling, *receipts])}
 
     def append_results(self, drafts: Mapping[str, Sequence[Draft]]) -> None:
         """Commit what is ready, all runs with one durability barrier; index them and queue their next decision.
 
         Where somebody's receipt was first at a path, ours is dropped: the first one wins, whoever held the lease.
+        Raises StoreFailure and TemporarilyLocked when the disk does not take them now.
         """
         waiting = {run_id: list(each) for run_id, each in drafts.items() if each}
         while waiting:
             entries = [self._entry(run_id, each) for run_id, each in waiting.items()]
-            outcomes = self.workspace.ledger.append(entries)
+            outcomes = self._append(entries)
             waiting = {
                 entry.run_id: left
                 for entry, outcome in zip(entries, outcomes, strict=True)
-                if (left := self._after(entry, outcome))
+                if outcome is not None and (left := self._after(entry, outcome))
             }
+
+    def _append(self, entries: Sequence[Entry]) -> Sequence[Outcome | None]:
+        """One outcome an entry; None for a run that can take none, which must not hold up the others."""
+        try:
+            return self.workspace.ledger.append(entries)
+        except (StoreFailure, TemporarilyLocked):
+            raise
+        except HermesError as error:
+            if len(entries) > 1:
+                return [outcome for entry in entries for outcome in self._append([entry])]
+            (entry,) = entries
+            log.error("%s: %d results cannot be recorded: %s", entry.run_id, len(entry.drafts), error.message)
+            if not isinstance(error, NotFound):
+                self.stuck(entry.run_id, CannotAdvance(error.code, error.message, error.hint or ""))
+            return [None]
 
     def _entry(self, run_id: str, drafts: Sequence[Draft]) -> Entry:
         held = self.bodies.get(run_id)
-        return Entry(run_id, tuple(drafts), files=held.new_sources() if held else {})
+        return Entry(run_id, tuple(drafts), files=held.sources if held else {})
 
     def _after(self, entry: Entry, outcome: Outcome) -> list[Draft]:
         """What of an entry must be tried again."""
@@ -149,15 +187,17 @@ class Records:
         held.unindexed.clear()
         self._put_index(Indexed(held.summary, held.head.tip, held.head.folder, reviews=rows))
 
-    def index_from_receipts(self, run_id: str) -> tuple[Head, list[Receipt]]:
+    def index_from_receipts(self, run_id: str) -> RunSummary:
         """The same for a run whose body nobody here holds."""
         head, receipts = self.workspace.ledger.read(run_id)
+        summary = summarize(run_id, receipts)
         rows = tuple(review_rows(run_id, receipts))
-        self._put_index(Indexed(summarize(run_id, receipts), head.tip, head.folder, head.sealed, rows))
-        return head, receipts
+        self._put_index(Indexed(summary, head.tip, head.folder, head.sealed, rows))
+        return summary
 
     def _put_index(self, indexed: Indexed) -> None:
         run_id = indexed.summary.run_id
+        self.ended_runs = self.ended_runs or indexed.summary.ended
         earlier = self.pending.index.get(run_id)
         rows = {row.key: row for row in (*(earlier.reviews if earlier else ()), *indexed.reviews)}
         self.pending.index[run_id] = Indexed(

@@ -1,53 +1,66 @@
-"""Stuck runs that this runner may be able to move: the code was mended, the right Python or an agent is here."""
+"""Stuck runs that can be moved after all: the code was mended, the right Python or an agent is here, somebody gave up.
+
+A mark is a fact about a run and a version of the code. A runner whose code replays cleanly goes on and lifts it.
+"""
 
 from __future__ import annotations
 
 import platform
 
+from ..core.summary import RunSummary
 from ..errors import HermesError
 from ..store.queue_port import Stuck, Work
+from . import endings
+from .calls import NEEDS_DECISION
 from .records import Records
 
-# Marks that other code may lift, and those that nothing a runner has can lift.
-_BY_CODE = frozenset({"divergence", "deadlock", "blocked", "poison", "input", "import", "not_found", "invalid_input"})
+# Nothing but other code can lift these: the same code would decide the same.
+_BY_CODE = frozenset({"divergence", "deadlock", "blocked", "poison", "input", "secret"})
+# The body replays; it can be told that it is cancelled, and clean up.
+_BODY_IS_WELL = frozenset({"no-agent", NEEDS_DECISION, "child-id"})
 
 
 class Reviver:
-    """Looks at the stuck marks of a database and lifts those that are not true of this runner.
-
-    A mark is a fact about a run and a version of the code; a runner whose code replays cleanly goes on.
-    """
+    """Looks at the stuck marks of a database and lifts those that are not true of this runner."""
 
     def __init__(self, records: Records, has_agent: bool) -> None:
         self._records = records
         self._has_agent = has_agent
-        self._tried: dict[tuple[str, str], str] = {}
+        self._tried: set[tuple[str, str, str, str]] = set()
 
     def look(self) -> None:
+        """Raises StoreFailure and TemporarilyLocked when the ledger takes no end of a cancelled run now."""
         for mark in self._records.workspace.queue.stuck():
-            if self._may_move(mark):
+            indexed = self._records.workspace.queue.indexed(mark.run_id)
+            if indexed is None or indexed.summary.home != self._records.workspace.ledger.home:
+                continue
+            if indexed.summary.cancel_requested is not None and mark.kind not in _BODY_IS_WELL:
+                endings.end_stuck(self._records, mark)
+            elif indexed.summary.cancel_requested is not None or self._may_move(mark, indexed.summary):
                 self._records.pending.unstuck.append(mark.run_id)
                 self._records.pending.offer.append(Work(mark.run_id, "workflow"))
 
-    def _may_move(self, mark: Stuck) -> bool:
+    def _may_move(self, mark: Stuck, summary: RunSummary) -> bool:
         if mark.kind == "no-agent":
             return self._has_agent
         if mark.kind == "python":
             here = ".".join(platform.python_version_tuple()[:2])
             return mark.code != f"python-{here}"
-        return mark.kind in _BY_CODE and self._has_other_code(mark)
+        if mark.kind == NEEDS_DECISION:
+            # A runner that everybody took for dead has left its result.
+            return mark.key not in summary.open_intents
+        return self._has_other_code(mark, summary) or (mark.kind not in _BY_CODE and self._is_first_try(mark))
 
-    def _has_other_code(self, mark: Stuck) -> bool:
-        """Whether the workflow loads here as another version than the mark is about, not tried by us yet."""
-        workspace = self._records.workspace
-        indexed = workspace.queue.indexed(mark.run_id)
-        if indexed is None:
-            return False
+    def _has_other_code(self, mark: Stuck, summary: RunSummary) -> bool:
         try:
-            code = workspace.loader.load(indexed.summary.workflow).code
+            return self._records.workspace.loader.code_of(summary.workflow) != mark.code
         except HermesError:
             return False
-        if code == mark.code or self._tried.get((mark.run_id, mark.kind)) == code:
+
+    def _is_first_try(self, mark: Stuck) -> bool:
+        """What may have been mended outside of the code is tried once by each runner that is started."""
+        name = (mark.run_id, mark.kind, mark.key, mark.code)
+        if name in self._tried:
             return False
-        self._tried[mark.run_id, mark.kind] = code
+        self._tried.add(name)
         return True

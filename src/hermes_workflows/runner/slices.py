@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import ctypes
 import faulthandler
+import gc
 import os
 import queue
+import signal
 import sys
+import sysconfig
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -22,11 +25,19 @@ from ..errors import HermesError, NotInAWorkflow
 
 T = TypeVar("T")
 
-# SEMANTICS §1: reported after 1 s, stopped after 10 s; a slice that holds the interpreter ends the process after 30 s.
-SOFT_SECONDS = 1.0
-HARD_SECONDS = 10.0
-DEAD_MAN_SECONDS = 30.0
-_GRACE_SECONDS = 2.0
+_STDLIB = sysconfig.get_path("stdlib")
+
+
+@dataclass(frozen=True)
+class SliceLimits:
+    """SEMANTICS §1, in seconds: a slice is reported after `soft`, stopped after `hard`, and what does not even let
+    go of its thread is left behind `grace` later; one that holds the interpreter ends the process after `dead_man`.
+    """
+
+    soft: float = 1.0
+    hard: float = 10.0
+    grace: float = 2.0
+    dead_man: float = 30.0
 
 
 class BodyStuck(BaseException):
@@ -34,10 +45,22 @@ class BodyStuck(BaseException):
 
 
 class SliceStopped(HermesError):
-    """A slice was stopped; whatever it returned is not to be believed."""
+    """A slice was stopped; whatever it returned is not to be believed. `running` says that its thread still is."""
 
     code = "blocked"
     exit_code = 6
+
+    def __init__(self, message: str, *, running: bool) -> None:
+        super().__init__(message, hint="work that takes time belongs in a @step or in bash()")
+        self.running = running
+
+
+@dataclass(frozen=True)
+class Busy:
+    """A slice that takes long: whose, and where it is."""
+
+    run_id: str
+    since: str
 
 
 @dataclass
@@ -51,10 +74,10 @@ class _Job:
 class Decider:
     """One thread that steps bodies. `run` blocks the caller, never longer than the hard limit and a grace."""
 
-    def __init__(self, soft: float = SOFT_SECONDS, hard: float = HARD_SECONDS) -> None:
-        self._soft = soft
-        self._hard = hard
-        self.busy: str | None = None
+    def __init__(self, limits: SliceLimits | None = None) -> None:
+        self._limits = limits or SliceLimits()
+        self._switch = DeadManSwitch(self._limits.dead_man)
+        self.busy: Busy | None = None
         install_audit_hook()
         self._start()
 
@@ -63,21 +86,25 @@ class Decider:
         self._thread = threading.Thread(target=_serve, args=(self._jobs,), name="hermes-decider", daemon=True)
         self._thread.start()
 
-    def run(self, work: Callable[[], T]) -> T:
-        """Do `work` as one slice; raises what it raises, or SliceStopped."""
+    def run(self, work: Callable[[], T], run_id: str = "") -> T:
+        """Do `work`, for that run, as one slice; raises what it raises, or SliceStopped."""
         job = _Job(work)
-        self._jobs.put(job)
-        if not job.done.wait(self._soft):
-            self._watch(job)
+        self._switch.arm()
+        try:
+            self._jobs.put(job)
+            if not job.done.wait(self._limits.soft):
+                self._watch(job, run_id)
+        finally:
+            self._switch.disarm()
         if job.error is not None:
             raise job.error
         return job.result  # type: ignore[no-any-return]
 
-    def _watch(self, job: _Job) -> None:
-        line = self._line()
-        self.busy = f"a workflow body has been busy for over {self._soft:g} s at {line}"
+    def _watch(self, job: _Job, run_id: str) -> None:
+        limits = self._limits
+        self.busy = Busy(run_id, f"the body has been busy for over {limits.soft:g} s at {self._line()}")
         try:
-            if not job.done.wait(self._hard - self._soft):
+            if not job.done.wait(limits.hard - limits.soft):
                 self._stop(job)
         finally:
             self.busy = None
@@ -87,55 +114,70 @@ class Decider:
         thread_id = self._thread.ident
         assert thread_id is not None
         ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread_id), ctypes.py_object(BodyStuck))
-        if not job.done.wait(_GRACE_SECONDS):
-            # It sleeps in C or swallows everything: the thread is left behind, the runner goes on with another.
-            self._start()
+        came_back = job.done.wait(self._limits.grace)
+        # Another thread in any case: the injection may still be on its way when the slice ends by itself. A thread
+        # that sleeps in C or swallows everything ends when it comes back.
+        self._jobs.put(None)
+        self._start()
+        # Off during a slice, and this one may never come to its end.
+        gc.enable()
         # The injection may have landed in our own loop and look like an ordinary end: nothing of it counts.
         raise SliceStopped(
-            f"the workflow body did not come back within {self._hard:g} s; it was at {line}",
-            hint="work that takes time belongs in a @step or in bash()",
+            f"the workflow body did not come back within {self._limits.hard:g} s; it was at {line}",
+            running=not came_back,
         )
 
     def _line(self) -> str:
-        frame = sys._current_frames().get(self._thread.ident or 0)
-        while frame is not None and _is_ours(frame.f_globals.get("__name__", "")):
+        """Where the author's code is: the standard library is only where it called into."""
+        innermost = frame = sys._current_frames().get(self._thread.ident or 0)
+        while frame is not None and _is_not_the_authors(frame):
             frame = frame.f_back
-        return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame else "an unknown line"
+        shown = frame or innermost
+        return f"{shown.f_code.co_filename}:{shown.f_lineno}" if shown else "an unknown line"
 
     def close(self) -> None:
         self._jobs.put(None)
 
 
-def _is_ours(module: str) -> bool:
-    top = module.split(".")[0]
-    return top in ("asyncio", "threading", "contextlib") or (
-        top == __name__.split(".")[0] and not module.startswith("hermes_workflows.examples")
-    )
+def _is_not_the_authors(frame: FrameType) -> bool:
+    module = str(frame.f_globals.get("__name__", ""))
+    file = frame.f_code.co_filename
+    ours = module.split(".")[0] == __name__.split(".")[0] and not module.startswith("hermes_workflows.examples")
+    return ours or file.startswith("<frozen") or (file.startswith(_STDLIB) and "site-packages" not in file)
 
 
 def _serve(jobs: queue.SimpleQueue[_Job | None]) -> None:
-    while (job := jobs.get()) is not None:
-        _inside.active = True
-        try:
-            job.result = job.work()
-        except BaseException as error:
-            job.error = error
-        finally:
-            _inside.active = False
-            job.done.set()
+    try:
+        while (job := jobs.get()) is not None:
+            _inside.active = True
+            try:
+                job.result = job.work()
+            except BaseException as error:
+                job.error = error
+            finally:
+                _inside.active = False
+                job.done.set()
+    except BodyStuck:
+        # It came when the slice had just ended; another thread serves already.
+        _inside.active = False
 
 
 class DeadManSwitch:
-    """Ends the process, with the stacks of all threads, when nobody re-arms it: some slice holds the interpreter."""
+    """Ends the process, with the stacks of all threads, when a slice holds the interpreter.
 
-    def __init__(self, seconds: float = DEAD_MAN_SECONDS) -> None:
+    A timer of the kernel and a handler in C: nothing else runs by then. Two calls of the system a slice, 1 µs each.
+    """
+
+    def __init__(self, seconds: float) -> None:
         self._seconds = seconds
+        # Chained to what the signal did before, which is to end the process.
+        faulthandler.register(signal.SIGALRM, file=2, all_threads=True, chain=True)
 
     def arm(self) -> None:
-        faulthandler.dump_traceback_later(self._seconds, exit=True)
+        signal.setitimer(signal.ITIMER_REAL, self._seconds)
 
     def disarm(self) -> None:
-        faulthandler.cancel_dump_traceback_later()
+        signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 # -- the audit hook ----------------------------------------------------------------------------------------------
@@ -146,11 +188,11 @@ _installed = threading.Lock()
 # A closed list: events that name work with the world. Reading files is left alone.
 _REFUSED = frozenset(
     {
-        "os.exec", "os.fork", "os.forkpty", "os.kill", "os.killpg", "os.link", "os.listdir", "os.mkdir", "os.posix_spawn",
-        "os.putenv", "os.remove", "os.rename", "os.rmdir", "os.spawn", "os.symlink", "os.system", "os.truncate",
-        "os.unsetenv", "os.utime", "shutil.copyfile", "shutil.move", "shutil.rmtree", "smtplib.connect", "socket.bind",
-        "socket.connect", "socket.getaddrinfo", "socket.gethostbyname", "sqlite3.connect", "subprocess.Popen",
-        "tempfile.mkdtemp", "tempfile.mkstemp", "time.sleep", "urllib.Request", "webbrowser.open",
+        "os.exec", "os.fork", "os.forkpty", "os.kill", "os.killpg", "os.link", "os.listdir", "os.mkdir",
+        "os.posix_spawn", "os.putenv", "os.remove", "os.rename", "os.rmdir", "os.spawn", "os.symlink", "os.system",
+        "os.truncate", "os.unsetenv", "os.utime", "shutil.copyfile", "shutil.move", "shutil.rmtree",
+        "smtplib.connect", "socket.bind", "socket.connect", "socket.getaddrinfo", "socket.gethostbyname",
+        "sqlite3.connect", "subprocess.Popen", "tempfile.mkdtemp", "tempfile.mkstemp", "time.sleep", "urllib.Request", "webbrowser.open",
     }
 )  # fmt: skip
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import queue
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from ..errors import HermesError, StoreFailure, TemporarilyLocked
+from ..errors import HermesError
 from ..store.queue_port import Lease
 from .agents import AgentCommand
-from .dispatch import Attempted, Dispatcher, Finished
-from .executors import Job, Surroundings, execute
+from .dispatch import Dispatcher
+from .executors import execute
+from .jobs import Job, Surroundings
 from .keeper import Keeper, Kept
 from .pool import Pool
 from .records import Records, log
-from .revival import Reviver
-from .slices import Decider
+from .results import Attempted, Finished
+from .slices import Decider, SliceLimits
+from .upkeep import Upkeep
 
 if TYPE_CHECKING:
     from ..workspace import Workspace
@@ -24,10 +26,13 @@ if TYPE_CHECKING:
 # How long the loop sleeps at most when there is nothing to do, in seconds: the delay until it sees what other
 # processes wrote. Looking costs a pragma and a `stat`.
 POLL_SECONDS = 0.02
-# Rows whose time has come, and leases that have expired, change nothing that a look could see.
+# Leases that have expired, marks that no longer hold, and receipts that nobody queued, change nothing that a look
+# at the database could see.
 SWEEP_SECONDS = 1.0
 # After the first signal executing calls get this long, in seconds, before they are stopped and given back.
 DRAIN_SECONDS = 10.0
+# What was stopped is killed within this time, in seconds. What remains is a step that Python cannot stop: it is left.
+LEAVE_SECONDS = 8.0
 
 
 @dataclass(frozen=True)
@@ -41,6 +46,7 @@ class RunnerOptions:
     concurrency: int = 4
     agent: AgentCommand | None = None
     once: bool = False
+    slices: SliceLimits = field(default_factory=SliceLimits)
 
 
 Reason = Literal["idle", "max-commands", "once", "stopped", "nothing-queued"]
@@ -62,14 +68,15 @@ class Runner:
         self._workspaces = workspaces
         self._options = options
         self._inbox: queue.SimpleQueue[tuple[Dispatcher, Finished | Attempted] | None] = queue.SimpleQueue()
-        self._decider = Decider()
+        self._decider = Decider(options.slices)
         self._pool = Pool(max(options.concurrency, 1))
         self._dispatchers = [self._dispatcher(each) for each in workspaces]
-        self._revivers = [Reviver(each.records, options.agent is not None) for each in self._dispatchers]
+        self._upkeep = [Upkeep(each.records, options.agent is not None) for each in self._dispatchers]
         self._clock = workspaces[0].clock
         self._claimed = 0
         self._stops = 0
         self._stop_by: float | None = None
+        self._leave_by: float | None = None
         self._next_visible: float | None = None
 
     def request_stop(self) -> None:
@@ -96,16 +103,17 @@ class Runner:
     def _loop(self) -> Reason:
         idle_since = self._clock.elapsed()
         swept = idle_since - SWEEP_SECONDS
+        again = True
         while True:
-            now = self._clock.elapsed()
-            sweep = now - swept >= SWEEP_SECONDS
-            progress = self._take_inbox(wait=0.0 if sweep else POLL_SECONDS)
+            sweep = self._clock.elapsed() - swept >= SWEEP_SECONDS
+            progress = self._take_inbox(wait=0.0 if again or sweep else POLL_SECONDS)
             if (reason := self._over()) is not None:
                 return reason
             if sweep:
-                swept = now
-            if progress or sweep or self._due() or self._changed():
-                progress = self._turn(revive=sweep) or progress
+                swept = self._clock.elapsed()
+            if again or progress or sweep or self._due() or self._changed():
+                progress = self._turn(sweep) or progress
+            again = progress
             if progress or self._busy():
                 idle_since = self._clock.elapsed()
             elif (reason := self._idle(self._clock.elapsed() - idle_since)) is not None:
@@ -115,16 +123,16 @@ class Runner:
         """Whether a row's time has come: a timer, a retry, a run that another runner had to itself for a moment."""
         return self._next_visible is not None and self._clock.now().timestamp() >= self._next_visible
 
-    def _idle(self, seconds: float) -> Literal["idle", "nothing-queued"] | None:
+    def _idle(self, seconds: float) -> Reason | None:
         if self._options.once:
             return "nothing-queued"
         limit = self._options.idle_exit_after
-        if limit is not None and seconds >= limit:
-            self._seal()
-            return "idle"
-        return None
+        leaving = limit is not None and seconds >= limit
+        for upkeep in self._upkeep:
+            upkeep.seal(now=leaving)
+        return "idle" if leaving else None
 
-    def _over(self) -> Literal["max-commands", "once", "stopped"] | None:
+    def _over(self) -> Reason | None:
         if self._stops:
             return "stopped" if self._stopped() else None
         if self._budget() == 0 and not self._busy():
@@ -136,9 +144,10 @@ class Runner:
         if self._stop_by is None:
             self._stop_by = now + DRAIN_SECONDS
         if self._stops > 1 or now >= self._stop_by:
+            self._leave_by = now + LEAVE_SECONDS if self._leave_by is None else self._leave_by
             for dispatcher in self._dispatchers:
                 dispatcher.stop_all()
-        return not self._busy()
+        return not self._busy() or (self._leave_by is not None and now >= self._leave_by)
 
     def _busy(self) -> bool:
         return any(dispatcher.busy for dispatcher in self._dispatchers)
@@ -165,23 +174,19 @@ class Runner:
             dispatcher.record(events.get(dispatcher, ()))
         return bool(events)
 
-    def _turn(self, revive: bool) -> bool:
-        claimed = 0
-        for dispatcher, reviver in zip(self._dispatchers, self._revivers, strict=True):
-            try:
-                if revive and not self._stops:
-                    reviver.look()
-                budget = self._budget()
-                share = max(self._options.concurrency - self._executing(dispatcher), 0)
-                done = dispatcher.turn(share, budget)
-            except (StoreFailure, TemporarilyLocked) as error:
-                log.error("%s: %s", dispatcher.workspace_name, error.message)
-                continue
-            self._claimed += done
-            claimed += done
-        times = [each.queue.next_visible() for each in self._workspaces] if not claimed else []
+    def _turn(self, sweep: bool) -> bool:
+        """One look at each database; True when one of them may have more to do at once."""
+        progress = False
+        for dispatcher, upkeep in zip(self._dispatchers, self._upkeep, strict=True):
+            if sweep and not self._stops:
+                upkeep.sweep()
+            share = max(self._options.concurrency - self._executing(dispatcher), 0)
+            claimed = dispatcher.turn(share, self._budget())
+            self._claimed += claimed
+            progress = progress or claimed > 0 or dispatcher.has_more
+        times = [each.queue.next_visible() for each in self._workspaces] if not progress else []
         self._next_visible = min((time for time in times if time is not None), default=None)
-        return claimed > 0
+        return progress
 
     def _executing(self, but: Dispatcher) -> int:
         """Calls that the other databases' dispatchers have in hand: all share the executors."""
@@ -195,23 +200,14 @@ class Runner:
                 kept.withdrawn.set()
         return changed
 
-    def _seal(self) -> None:
-        for workspace in self._workspaces:
-            try:
-                workspace.ledger.seal(keep=workspace.registry.keep_runs)
-            except HermesError as error:
-                log.warning("finished runs could not be sealed: %s", error.message)
-
     def _give_back(self) -> None:
-        """Whatever ended the loop: leases go back, so that nobody has to wait for them to expire."""
-        for dispatcher in self._dispatchers:
-            dispatcher.stop_all()
-            for active in list(dispatcher.active.values()):
-                dispatcher.records.pending.release.append(active.lease)
-            try:
-                dispatcher.records.apply(None)
-            except HermesError as error:
-                log.warning("leases could not be given back: %s", error.message)
+        """Whatever ended the loop: what is ready is recorded, and leases go back."""
+        try:
+            self._take_inbox(wait=0.0)
+            for dispatcher in self._dispatchers:
+                dispatcher.give_back()
+        except HermesError as error:
+            log.warning("leases could not be given back: %s", error.message)
 
     # -- parts -----------------------------------------------------------------------------------------------
 
@@ -232,9 +228,7 @@ class Runner:
         return dispatcher
 
     def _execute(self, dispatcher: Dispatcher, lease: Lease, job: Job) -> None:
-        executed, started, ended = execute(
-            job, lambda attempt: self._inbox.put((dispatcher, Attempted(job, attempt)))
-        )
+        executed, started, ended = execute(job, lambda attempt: self._inbox.put((dispatcher, Attempted(job, attempt))))
         self._inbox.put((dispatcher, Finished(job, lease, executed, started, ended)))
 
     def _keeper(self) -> Keeper:
@@ -244,17 +238,19 @@ class Runner:
                 renew=workspace.queue.renew,
                 heartbeat=workspace.queue.heartbeat,
                 goodbye=workspace.queue.goodbye,
-                leases=lambda dispatcher=dispatcher: [each.lease for each in list(dispatcher.active.values())],  # type: ignore[misc]
+                leases=dispatcher.leases,
                 answers=dispatcher.stop_withdrawn,
             )
             for workspace, dispatcher in zip(self._workspaces, self._dispatchers, strict=True)
         ]
         options = self._options
         return Keeper(
-            options.worker_id,
-            self._clock,
-            options.lease_seconds,
-            options.concurrency,
-            self._kept,
-            lambda: self._decider.busy,
+            options.worker_id, self._clock, options.lease_seconds, options.concurrency, self._kept, self._notes
         )
+
+    def _notes(self) -> list[str]:
+        """What operators should know beside the calls that are executing; see `facts.busy_line`."""
+        busy = self._decider.busy
+        behind = sum(thread.is_alive() for each in self._dispatchers for thread in each.around.left_behind)
+        notes = [f"{busy.run_id} $busy {busy.since}"] if busy else []
+        return notes + ([f"$left-behind {behind} steps run on after their deadline"] if behind else [])

@@ -147,6 +147,9 @@ class MemoryQueue:
             changed, self._seen = others != self._seen, others
             return changed
 
+    def epoch(self) -> object:
+        return None
+
     def next_visible(self) -> float | None:
         with self._tables.lock:
             return self._tables.work.next_visible(Moment.of(self._clock))

@@ -164,6 +164,9 @@ class Queue(Protocol):
     def changed(self) -> bool:
         """Whether another connection has written since the last call (SQLite's data_version)."""
 
+    def epoch(self) -> object:
+        """Changes when the rows were made anew: those of calls, of which receipts do not know, are gone then."""
+
     def next_visible(self) -> float | None:
         """Wall time of the earliest row that is not yet visible."""
 

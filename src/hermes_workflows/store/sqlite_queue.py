@@ -169,6 +169,11 @@ class SqliteQueue:
             self._seen = seen
             return changed
 
+    def epoch(self) -> object:
+        """Which file this handle works on."""
+        with self._lock:
+            return self._database.stamp.file if self._database is not None else None
+
     def next_visible(self) -> float | None:
         moment = Moment.of(self._clock)
         return self._attempt(lambda connection: work_table.next_visible(connection, moment))

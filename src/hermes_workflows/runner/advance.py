@@ -1,0 +1,77 @@
+"""Advancing a run: its body decides, and the outside is brought to what it wants, in the order a crash forgives.
+
+Notes go into git before the work they speak of is queued; rows are withdrawn before the run's end is written.
+Each decision is appended at the seq it was made at; after a lost race everything here starts over from the receipts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NoReturn
+
+from ..core.divergence import AnyCall
+from ..errors import TemporarilyLocked
+from . import calls, children, drafts, endings
+from .bodies import CannotAdvance, Held
+from .records import Records, log
+
+# Lost races in a row; each is lost to a receipt that somebody did write.
+_ROUNDS = 100
+
+Stop = Callable[[str, str], None]
+"""Stops what this process executes for a run (its id) and a key."""
+
+
+def advance(records: Records, run_id: str, stop: Stop) -> None:
+    """Bring a run as far as it goes without new results. Raises CannotAdvance and Over."""
+    for _ in range(_ROUNDS):
+        held = records.bodies.current(run_id)
+        endings.watch_cleanup(records, held)
+        if _settle(records, held, stop):
+            return
+    raise TemporarilyLocked(f"{run_id} changes faster than it can be advanced", hint="it is tried again")
+
+
+def _settle(records: Records, held: Held, stop: Stop) -> bool:
+    """False when the run has moved on meanwhile."""
+    while held.end is None and (batch := calls.next_notes(records, held)) is not None:
+        if not records.decide(held, *batch):
+            return False
+    for line in held.logs:
+        log.info("%s: %s", held.run_id, records.workspace.redactor.text(line))
+    held.logs.clear()
+    while held.unwithdrawn:
+        call = next(iter(held.unwithdrawn.values()))
+        if not _withdraw(records, held, call, stop):
+            return False
+        del held.unwithdrawn[call.key]
+    if held.end is not None:
+        return endings.finish(records, held)
+    if held.stuck is not None:
+        _deadlocked(held, held.stuck)
+    offers = (calls.work_of(held, call) for call in held.unoffered.values())
+    records.pending.offer.extend(work for work in offers if work is not None)
+    held.unoffered.clear()
+    records.index(held)
+    return True
+
+
+def _withdraw(records: Records, held: Held, call: AnyCall, stop: Stop) -> bool:
+    """Take a call back that the body has given up, wherever it stands. Done again after a crash: all of it may be."""
+    if call.kind == "review":
+        request = held.asked(call.key)
+        if request is not None:
+            now = records.workspace.clock.now()
+            if not records.decide(held, [drafts.review_ended(request, "withdrawn", now, records.stamp(held))]):
+                return False
+        records.pending.withdraw.append((held.run_id, calls.EXPIRY + call.key))
+        return True
+    records.pending.withdraw.append((held.run_id, call.key))
+    stop(held.run_id, call.key)
+    if call.kind == "child":
+        children.cancel_dropped(records, held, call.key)
+    return True
+
+
+def _deadlocked(held: Held, why: str) -> NoReturn:
+    raise CannotAdvance("deadlock", why, "await a call, or let the body return", code=held.loaded.code)

@@ -1,0 +1,172 @@
+"""What executors have handed over: kept until the ledger has taken it, then the leases are settled."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from ..authoring.step import Step
+from ..core.clock import Clock
+from ..core.receipts import Draft
+from ..core.retry import Retry
+from ..errors import StoreFailure, TemporarilyLocked
+from ..store.queue_port import Lease, Work
+from . import drafts
+from .agents import AgentAttempt
+from .bodies import CannotAdvance
+from .jobs import Executed, Job
+from .records import Records, log
+
+SHUTDOWN = "the runner ends"
+# After a write that failed, in seconds: the first pause, and the longest.
+_FIRST_PAUSE = 0.1
+_LONGEST_PAUSE = 5.0
+
+
+@dataclass(frozen=True)
+class Finished:
+    """An executed job that waits for its receipt."""
+
+    job: Job
+    lease: Lease
+    executed: Executed
+    started: datetime
+    ended: datetime
+
+    @property
+    def given_back(self) -> bool:
+        """Somebody else will execute it: this runner ends, or has no agent."""
+        error = self.executed.error
+        if self.executed.status == "cancelled" and self.job.stop.reason == SHUTDOWN:
+            return True
+        return error is not None and error.type == "NoAgent"
+
+
+@dataclass(frozen=True)
+class Attempted:
+    """An agent's refused answer; the agent is being asked again."""
+
+    job: Job
+    attempt: AgentAttempt
+
+    @property
+    def ended(self) -> datetime:
+        return self.attempt.finished_at
+
+
+@dataclass(frozen=True)
+class Active:
+    """A call that an executor has in hand."""
+
+    lease: Lease
+    job: Job
+
+
+class Backoff:
+    """When to write again after the disk, or another writer, refused."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._seconds = 0.0
+        self._until = 0.0
+
+    @property
+    def waits(self) -> bool:
+        return self._clock.elapsed() < self._until
+
+    def failed(self) -> None:
+        self._seconds = min(max(2 * self._seconds, _FIRST_PAUSE), _LONGEST_PAUSE)
+        self._until = self._clock.elapsed() + self._seconds
+
+    def succeeded(self) -> None:
+        self._seconds = self._until = 0.0
+
+
+class Results:
+    """Nothing handed over is acknowledged, and nothing is lost, before it stands in the ledger."""
+
+    def __init__(self, records: Records, clock: Clock, active: dict[str, Active]) -> None:
+        self._records = records
+        self._clock = clock
+        self._active = active
+        self._backoff = Backoff(clock)
+        self._waiting: list[Finished | Attempted] = []
+
+    @property
+    def waiting(self) -> bool:
+        return bool(self._waiting)
+
+    def record(self, events: Iterable[Finished | Attempted]) -> None:
+        """Commit what is ready with one barrier for all; what the disk does not take now stays."""
+        self._waiting += events
+        if not self._waiting or self._backoff.waits:
+            return
+        # Delivery is in the order of the ledger, which within one batch is the order of time.
+        batch = sorted(self._waiting, key=lambda event: event.ended)
+        try:
+            self._records.append_results(self._drafts(batch))
+        except (StoreFailure, TemporarilyLocked) as error:
+            log.error("%d results cannot be recorded yet: %s", len(batch), error.message)
+            self._backoff.failed()
+            return
+        self._backoff.succeeded()
+        self._waiting = []
+        for event in batch:
+            if isinstance(event, Finished):
+                self._settle(event)
+
+    def _drafts(self, batch: Iterable[Finished | Attempted]) -> dict[str, list[Draft]]:
+        made: dict[str, dict[str, Draft]] = {}
+        for event in batch:
+            draft = self._draft(event)
+            if draft is not None:
+                # A call that was executed twice has one path; the first is first here too.
+                made.setdefault(event.job.run_id, {}).setdefault(draft.path, draft)
+        return {run_id: list(each.values()) for run_id, each in made.items()}
+
+    def _draft(self, event: Finished | Attempted) -> Draft | None:
+        """The receipt of an execution; None when it is to be given back instead."""
+        stamp = drafts.Stamp(self._records.runner_id, event.job.code)
+        if isinstance(event, Attempted):
+            return drafts.agent_attempt(event.job, event.attempt, stamp)
+        if event.given_back:
+            return None
+        make = drafts.finished if pause_after(event) is None else drafts.attempt_failed
+        return make(event.job, event.executed, event.started, event.ended, stamp)
+
+    def _settle(self, finished: Finished) -> None:
+        lease, pending = finished.lease, self._records.pending
+        self._active.pop(lease.token, None)
+        if finished.given_back:
+            pending.release.append(lease)
+            if finished.job.stop.reason != SHUTDOWN:
+                self._records.stuck(lease.work.run_id, NO_AGENT, lease.work.key)
+            return
+        pending.finish.append(lease)
+        if (pause := pause_after(finished)) is not None:
+            visible = self._clock.now().timestamp() + pause
+            work = lease.work
+            pending.offer.append(Work(work.run_id, work.kind, work.key, work.fingerprint, visible))
+
+
+def pause_after(finished: Finished) -> float | None:
+    """Seconds until the call is tried again, or None when this was its last attempt."""
+    executed, options = finished.executed, finished.job.call.spec.options
+    policy = getattr(options, "retry", None)
+    if executed.status != "failed" or not executed.retryable or not isinstance(policy, Retry):
+        return None
+    if isinstance(options, Step) and options.at_most_once:
+        return None
+    if executed.error is not None and policy.forbids(executed.error.type):
+        return None
+    # The pause is the runner's business and not the body's: chance is allowed here.
+    return policy.pause_after(finished.job.attempt, random.random())
+
+
+NO_AGENT = CannotAdvance(
+    "no-agent",
+    "the call needs an agent, and the runner that took it has no agent command",
+    "start a runner with --agent-command PROGRAM",
+)
