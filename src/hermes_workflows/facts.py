@@ -54,6 +54,7 @@ def facts_of(seen: Observed, operator: str, clock: Clock) -> Facts:
         queued=len(queued),
         oldest=max((now - since for since in waits), default=0.0),
         executing=tuple(_name(row) for row in seen.work if row.status == "leased"),
+        busy=_busy(seen, clock),
         lost=tuple(_name(row) for row in seen.work if row.status == "expired"),
         repeated=_name(repeated[0]) if repeated else None,
         healthy_runners=sum(is_healthy(row, clock) for row in seen.runners),
@@ -67,6 +68,17 @@ def is_healthy(row: RunnerRow, clock: Clock) -> bool:
     if row.boot_id != clock.boot_id or clock.elapsed() - row.elapsed > row.lease_seconds:
         return False
     return not Process.of(row).gone()
+
+
+def busy_line(run_id: str, since: str) -> str:
+    """How a runner says in its heartbeat that a body does not come back, and where it is."""
+    return f"{run_id} $busy {since}"
+
+
+def _busy(seen: Observed, clock: Clock) -> str | None:
+    mark = busy_line(seen.summary.run_id, "")
+    told = (line for row in seen.runners for line in row.executing if line.startswith(mark) and is_healthy(row, clock))
+    return next((line.removeprefix(mark) for line in told), None)
 
 
 def _moment(seconds: float) -> str:

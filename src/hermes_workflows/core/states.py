@@ -34,6 +34,7 @@ class Facts(NamedTuple):
     `queued` counts rows that a runner could claim now, `oldest` is the age in seconds of the oldest of them.
     `receipts` is the repository and `ref` the run's place in it, for commands that a person can copy.
     `lost` names calls whose claimer is dead or late, `repeated` one that was claimed too often without an end.
+    `busy` says where a runner's body is that does not come back.
     """
 
     run_id: str
@@ -46,6 +47,7 @@ class Facts(NamedTuple):
     queued: int = 0
     oldest: float = 0.0
     executing: tuple[str, ...] = ()
+    busy: str | None = None
     lost: tuple[str, ...] = ()
     repeated: str | None = None
     healthy_runners: int = 0
@@ -110,6 +112,10 @@ def _waiting(facts: Facts) -> _Said:
     )
 
 
+def _busy(facts: Facts) -> _Said:
+    return "running", str(facts.busy), "work that takes time belongs in a @step or in bash()"
+
+
 def _executing(facts: Facts) -> _Said:
     return (
         "running",
@@ -165,6 +171,7 @@ _TABLE: tuple[tuple[Callable[[Facts], bool], Callable[[Facts], _Said]], ...] = (
     (lambda facts: bool(facts.marks), _marked),
     (lambda facts: facts.repeated is not None, _repeated),
     (lambda facts: bool(facts.lost), _lost),
+    (lambda facts: facts.busy is not None, _busy),
     (lambda facts: facts.question is not None, _waiting),
     (lambda facts: bool(facts.executing), _executing),
     (lambda facts: facts.queued > 0 and facts.oldest > OLD_SECONDS and not facts.healthy_runners, _old),

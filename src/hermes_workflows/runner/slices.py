@@ -189,10 +189,11 @@ _installed = threading.Lock()
 _REFUSED = frozenset(
     {
         "os.exec", "os.fork", "os.forkpty", "os.kill", "os.killpg", "os.link", "os.listdir", "os.mkdir",
-        "os.posix_spawn", "os.putenv", "os.remove", "os.rename", "os.rmdir", "os.spawn", "os.symlink", "os.system",
-        "os.truncate", "os.unsetenv", "os.utime", "shutil.copyfile", "shutil.move", "shutil.rmtree",
-        "smtplib.connect", "socket.bind", "socket.connect", "socket.getaddrinfo", "socket.gethostbyname",
-        "sqlite3.connect", "subprocess.Popen", "tempfile.mkdtemp", "tempfile.mkstemp", "time.sleep", "urllib.Request", "webbrowser.open",
+        "os.posix_spawn", "os.putenv", "os.remove", "os.rename", "os.rmdir", "os.spawn", "os.symlink",
+        "os.system", "os.truncate", "os.unsetenv", "os.utime", "shutil.copyfile", "shutil.move",
+        "shutil.rmtree", "smtplib.connect", "socket.bind", "socket.connect", "socket.getaddrinfo",
+        "socket.gethostbyname", "sqlite3.connect", "subprocess.Popen", "tempfile.mkdtemp",
+        "tempfile.mkstemp", "time.sleep", "urllib.Request", "webbrowser.open",
     }
 )  # fmt: skip
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from ..errors import HermesError
+from ..facts import busy_line
 from ..store.queue_port import Lease
 from .agents import AgentCommand
 from .dispatch import Dispatcher
@@ -90,13 +91,18 @@ class Runner:
         try:
             reason = self._loop()
         finally:
-            self._give_back()
-            keeper.close()
-            self._pool.close()
-            for dispatcher in self._dispatchers:
-                dispatcher.records.bodies.close()
-            self._decider.close()
+            try:
+                self._give_back()
+            finally:
+                self._close(keeper)
         return RunnerReport(self._options.worker_id, self._claimed, reason)
+
+    def _close(self, keeper: Keeper) -> None:
+        keeper.close()
+        self._pool.close()
+        for dispatcher in self._dispatchers:
+            dispatcher.records.bodies.close()
+        self._decider.close()
 
     # -- the loop --------------------------------------------------------------------------------------------
 
@@ -249,8 +255,8 @@ class Runner:
         )
 
     def _notes(self) -> list[str]:
-        """What operators should know beside the calls that are executing; see `facts.busy_line`."""
+        """What operators should know beside the calls that are executing."""
         busy = self._decider.busy
         behind = sum(thread.is_alive() for each in self._dispatchers for thread in each.around.left_behind)
-        notes = [f"{busy.run_id} $busy {busy.since}"] if busy else []
+        notes = [busy_line(busy.run_id, busy.since)] if busy else []
         return notes + ([f"$left-behind {behind} steps run on after their deadline"] if behind else [])
