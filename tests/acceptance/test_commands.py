@@ -101,6 +101,21 @@ def test_the_registry_is_found_from_any_folder_of_the_workspace(reviewed: Place,
     assert reviewed.run("status", "wf", cwd=folder).json["status"] == "waiting"
 
 
+def test_a_run_is_found_in_whichever_database_it_is_in(tmp_path: Path) -> None:
+    dbs = {"default": "workflows.sqlite", "other": "other.sqlite"}
+    workflows = {"launch": {"workflow_ref": "flows/launch.py:launch", "db": "other"}}
+    made = place(tmp_path / "ws", {"dbs": dbs, "workflows": workflows})
+    made.start("there")
+    made.start("here", "flows/launch.py:launch")
+    made.work()
+    assert [run["workflow_id"] for run in made.run("list").json] == ["here", "there"]
+    assert {row["workflow_id"] for row in made.run("review", "list").json} == {"here", "there"}
+    assert made.run("status", "there").json["status"] == "waiting"
+    assert made.run("status", "the").json["workflow_id"] == "there"
+    assert made.run("status", "there", "--db", "default").code == 4
+    assert made.run("review", "respond", "there", "review_draft", "--action", "approve").code == 0
+
+
 def test_input_comes_from_a_file_or_from_stdin(here: Place) -> None:
     (here.root / "in.json").write_text('{"topic": "from a file"}')
     here.run("run", "launch", "--id", "one", "--input-json", "@in.json")

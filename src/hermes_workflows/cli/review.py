@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ..core.receipts import Provenance
     from ..review.answer import Review
     from ..review.forms import Form
+    from ..store.queue_port import ReviewRow
     from ..workspace import Workspace
 
 _COLUMNS = ("run", "key", "status", "who", "asked", "question")
@@ -37,9 +38,11 @@ def review() -> None:
 @scoped
 def list_reviews(scope: Scope, run: str | None, every: bool) -> None:
     """Show what waits for an answer, oldest first."""
-    with scope.look() as workspace:
-        name = workspace.resolve(run) if run else None
-        rows = workspace.reviews(run_id=name, status=None if every else "open")
+    rows: list[ReviewRow] = []
+    for paths in [scope.holding(run)] if run else scope.every():
+        with scope.look(paths) as workspace:
+            name = workspace.resolve(run) if run else None
+            rows += workspace.reviews(run_id=name, status=None if every else "open")
     shown = [review_row(row) for row in rows]
     scope.output.table(_COLUMNS, shown, [review_document(row) for row in rows], "nothing waits for an answer")
 
@@ -50,7 +53,7 @@ def list_reviews(scope: Scope, run: str | None, every: bool) -> None:
 @scoped
 def show(scope: Scope, run: str, key: str) -> None:
     """Show one question: its evidence, the form of its answer, and the answer."""
-    with scope.look() as workspace:
+    with scope.look(scope.holding(run)) as workspace:
         found = workspace.review(workspace.resolve(run), key)
     scope.output.data(_document(found), lambda: _text(found))
 
@@ -79,7 +82,7 @@ def respond(session: Any, /, run: str, key: str, config: str | None, db: str | N
 
     scope = Scope(session, config, db)
     person = provenance(given["by"], given["kind"], given["channel"], given["message_id"])
-    with scope.open() as workspace:
+    with scope.open(scope.holding(run)) as workspace:
         name = workspace.resolve(run)
         question = workspace.review(name, key)
         answered = _answer(workspace, question, person, given)

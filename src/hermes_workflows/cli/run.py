@@ -74,7 +74,7 @@ def cancel(scope: Scope, run: str, reason: str, by: str | None, wait: bool, time
     """Ask a run to end; a runner delivers the request and lets the workflow clean up."""
     from .people import provenance
 
-    with scope.open() as workspace:
+    with scope.open(scope.holding(run)) as workspace:
         name = workspace.resolve(run)
         summary = workspace.cancel(name, reason=reason, by=provenance(by))
         warn_of_split(scope, workspace)

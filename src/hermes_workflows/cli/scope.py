@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, wraps
 from pathlib import Path
@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..clock import SystemClock
+from ..errors import HermesError
 from ..registry import DatabasePaths, Registry, choose
+from ..store.fast_status import DatabaseGone, FastIndex
 from .output import Output
 
 if TYPE_CHECKING:
@@ -57,9 +59,24 @@ class Scope:
         """The database that `--db` names, else `default` (an alias), else the registry's own default."""
         return self.registry.database(self.db or default, self.start)
 
-    def look(self) -> AbstractContextManager[Workspace]:
+    def every(self) -> list[DatabasePaths]:
+        """The databases a listing is about: the one `--db` names, else all that have something in them."""
+        if self.db is not None:
+            return [self.paths()]
+        return [paths for paths in self.registry.dbs.values() if paths.receipts.exists()] or [self.paths()]
+
+    def holding(self, run: str) -> DatabasePaths:
+        """The database a run is in: runners serve all of them, so nobody should have to remember which."""
+        databases = self.every()
+        for known_as in (FastIndex.indexed, FastIndex.matching):
+            for paths in databases:
+                if len(databases) > 1 and _knows(paths, known_as, run):
+                    return paths
+        return databases[0] if len(databases) == 1 else self.paths()
+
+    def look(self, paths: DatabasePaths | None = None) -> AbstractContextManager[Workspace]:
         """The workspace for a command that changes nothing; it may lie on a disk that takes no writing."""
-        return self.open(look=True)
+        return self.open(paths, look=True)
 
     @contextmanager
     def open(self, paths: DatabasePaths | None = None, *, create: bool = False, **options: Any) -> Iterator[Workspace]:
@@ -74,6 +91,14 @@ class Scope:
             yield workspace
         finally:
             workspace.close()
+
+
+def _knows(paths: DatabasePaths, known_as: Callable[[FastIndex, str], object], run: str) -> bool:
+    try:
+        with closing(FastIndex(paths.sqlite)) as index:
+            return bool(known_as(index, run))
+    except (DatabaseGone, HermesError):
+        return False
 
 
 def scoped(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -13,6 +13,7 @@ from ..core.states import OperationalState
 from ..core.summary import RunSummary
 from ..errors import HermesError
 from ..facts import Observed, state_of
+from ..registry import DatabasePaths
 from ..store import peek
 from ..store.fast_status import DatabaseGone, FastIndex
 from .completion import complete_runs
@@ -33,8 +34,8 @@ def status(scope: Scope, run: str | None, run_id: str | None) -> None:
     name = run_id or run
     if not name:
         raise click.UsageError("which run? `hermes-workflows list` shows them")
-    shown = fresh_status(scope.registry, scope.paths(), name, scope.clock)
-    summary, state = shown or _slow_one(scope, name)
+    paths = scope.holding(name)
+    summary, state = fresh_status(scope.registry, paths, name, scope.clock) or _asked(scope, paths, name)
     scope.output.data(status_document(summary, state), lambda: status_text(summary, state))
 
 
@@ -45,37 +46,42 @@ def status(scope: Scope, run: str | None, run_id: str | None) -> None:
 @scoped
 def list_runs(scope: Scope, wanted: str | None, limit: int, offset: int) -> None:
     """Show runs, newest first."""
-    runs = _fast_page(scope, wanted, limit, offset)
-    if runs is None:
-        with scope.look() as workspace:
-            page = workspace.runs(status=wanted, limit=limit, offset=offset)
-            runs = [(summary, workspace.observe(summary)) for summary in page]
+    most = offset + limit
+    found = [shown for paths in scope.every() for shown in _page(scope, paths, wanted, most)]
+    found.sort(key=lambda shown: (shown[0].started_at or "", shown[0].run_id), reverse=True)
+    runs = found[offset:most]
     documents = [status_document(summary, state) for summary, state in runs]
     rows = [run_row(summary, state) for summary, state in runs]
     scope.output.table(_COLUMNS, rows, documents, "no runs")
 
 
-def _slow_one(scope: Scope, name: str) -> _Shown:
-    with scope.look() as workspace:
+def _asked(scope: Scope, paths: DatabasePaths, name: str) -> _Shown:
+    with scope.look(paths) as workspace:
         summary = workspace.summary(workspace.resolve(name))
         return summary, workspace.observe(summary)
 
 
-def _fast_page(scope: Scope, wanted: str | None, limit: int, offset: int) -> list[_Shown] | None:
-    paths, clock = scope.paths(), scope.clock
+def _page(scope: Scope, paths: DatabasePaths, wanted: str | None, limit: int) -> list[_Shown]:
+    if (shown := _fresh_page(scope, paths, wanted, limit)) is not None:
+        return shown
+    with scope.look(paths) as workspace:
+        return [(summary, workspace.observe(summary)) for summary in workspace.runs(status=wanted, limit=limit)]
+
+
+def _fresh_page(scope: Scope, paths: DatabasePaths, wanted: str | None, limit: int) -> list[_Shown] | None:
+    """The page as the index says it, when nothing has moved in the refs' folder since it was brought up to date."""
+    clock = scope.clock
     try:
         with closing(FastIndex(paths.sqlite)) as index:
             if index.stamp() != str(peek.stamp(paths.receipts)):
                 return None
-            rows = index.list_indexed(status=wanted, limit=limit, offset=offset)
-            runners, work = index.runners(), index.work(clock=clock)
-            marks = index.stuck()
+            rows = index.list_indexed(status=wanted, limit=limit)
+            runners, work, marks = index.runners(), index.work(clock=clock), index.stuck()
     except (DatabaseGone, HermesError):
         return None
     shown = []
     for summary in (row.summary for row in rows):
-        run_id = summary.run_id
-        mine = [row for row in work if row.work.run_id == run_id]
-        seen = Observed(summary, mine, [mark for mark in marks if mark.run_id == run_id], runners)
+        mine = [row for row in work if row.work.run_id == summary.run_id]
+        seen = Observed(summary, mine, [mark for mark in marks if mark.run_id == summary.run_id], runners)
         shown.append((summary, state_of(seen, scope.registry.operator, clock, paths)))
     return shown

@@ -33,7 +33,7 @@ def doctor(scope: Scope) -> int:
 @scoped
 def verify(scope: Scope, run: str | None, every: bool) -> int:
     """Check receipts: append-only history, names, schemas, fingerprints, order."""
-    with scope.look() as workspace:
+    with scope.look(scope.holding(run) if run else None) as workspace:
         checked = workspace.verify(workspace.resolve(run) if run and not every else None)
     problems = [problem for found in checked.values() for problem in found]
     document = {
