@@ -27,7 +27,7 @@ def delete_refs(repository: str, values: Mapping[str, str]) -> bool:
     commands = "".join(f"delete {ref} {value}\n" for ref, value in values.items())
     # safe.directory: a workspace may belong to another user; whoever may write it may drop its refs.
     done = subprocess.run(
-        [git, "-c", f"safe.directory={repository}", "-c", "core.hooksPath=/dev/null", "update-ref", "--stdin"],
+        [git, "-c", f"safe.directory={repository}", "update-ref", "--stdin"],
         input=commands.encode(),
         cwd=repository,
         env={**_ENVIRONMENT, "GIT_DIR": repository},
