@@ -382,6 +382,16 @@ def test_a_stamp_tells_whether_any_ref_moved(ledger: GitLedger) -> None:
         assert peek.stamp(ledger.path) != before
 
 
+def test_two_moves_within_one_tick_of_the_clock_have_two_stamps(ledger: GitLedger) -> None:
+    runs = ledger.path / "refs/runs"
+    stamps = set()
+    for _ in range(3):
+        os.utime(runs, ns=(10**18, 10**18))
+        ledger._refs._publish(str(runs))
+        stamps.add(peek.stamp(ledger.path))
+    assert len(stamps) == 3
+
+
 def test_looking_at_a_ref_loads_neither_dulwich_nor_pydantic(ledger: GitLedger) -> None:
     head = start(ledger).head
     code = (
