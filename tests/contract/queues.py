@@ -13,6 +13,7 @@ from itertools import count
 from multiprocessing import get_context
 from multiprocessing.context import SpawnProcess
 from multiprocessing.queues import Queue
+from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import Any, Protocol, cast
 
@@ -156,10 +157,11 @@ def dead_process() -> Process:
     return process
 
 
-def claim_until_empty(path: Path, runner: str, told: Queue[list[str]]) -> None:
+def claim_until_empty(path: Path, runner: str, ready: Barrier, told: Queue[list[str]]) -> None:
     """A process of its own: claims one row at a time, finishes it, and tells what it had."""
     queue = SqliteQueue.open(path, clock=SystemClock(), rebuild=tuple)
     had: list[str] = []
+    ready.wait()
     while leases := queue.apply(Change(claim=Claim(1)), runner):
         had += [name(lease.work) for lease in leases]
         queue.apply(Change(finish=leases), runner)
@@ -167,21 +169,24 @@ def claim_until_empty(path: Path, runner: str, told: Queue[list[str]]) -> None:
     told.put(had)
 
 
-def open_and_offer(path: Path, runner: str, told: Queue[int]) -> None:
+def open_and_offer(path: Path, runner: str, ready: Barrier, told: Queue[int]) -> None:
     """A process of its own: opens the queue at the same moment as others, and offers ten rows."""
     made: list[int] = []
 
     def rebuild() -> Iterable[Indexed]:
         made.append(1)
-        return [run("kept")]
+        # Enough of them for the others to arrive while this one is still being filled.
+        return [run(f"kept-{number}", status="completed") for number in range(2000)]
 
+    ready.wait()
     queue = SqliteQueue.open(path, clock=SystemClock(), rebuild=rebuild)
     for number in range(10):
         queue.apply(Change(offer=[call(runner, f"k-{number}")]), runner)
+    queue.close()
     told.put(len(made))
 
 
-def offer_for_ever(path: Path, runner: str, told: Queue[int]) -> None:
+def offer_for_ever(path: Path, runner: str, ready: Barrier, told: Queue[int]) -> None:
     """A process of its own that is meant to be killed in the middle of a transaction."""
     queue = SqliteQueue.open(path, clock=SystemClock(), rebuild=tuple)
     for number in count():
@@ -189,11 +194,31 @@ def offer_for_ever(path: Path, runner: str, told: Queue[int]) -> None:
         told.put(number)
 
 
-def spawn(target: Callable[..., None], path: Path, number: int) -> tuple[list[SpawnProcess], Queue[Any]]:
-    """`number` processes of `target`, each with a name of its own, and the queue they tell results in."""
+@dataclass
+class Crew:
+    """Processes at work. `ready` must outlive their start: its semaphores go with the object here."""
+
+    processes: list[SpawnProcess]
+    told: Queue[Any]
+    ready: Barrier
+
+    def answers(self) -> list[Any]:
+        """What each of them tells, once all have ended."""
+        answers = [self.told.get(timeout=120) for _ in self.processes]
+        for process in self.processes:
+            process.join()
+        return answers
+
+
+def spawn(target: Callable[..., None], path: Path, number: int) -> Crew:
+    """`number` processes of `target`, each with a name of its own, and a queue to tell their answers in.
+
+    The barrier lets them begin at one instant: starting Python takes longer than what they do.
+    """
     context = get_context("spawn")
     told: Queue[Any] = context.Queue()
-    processes = [context.Process(target=target, args=(path, f"runner-{n}", told)) for n in range(number)]
+    ready = context.Barrier(number, timeout=120)
+    processes = [context.Process(target=target, args=(path, f"runner-{n}", ready, told)) for n in range(number)]
     for process in processes:
         process.start()
-    return processes, told
+    return Crew(processes, told, ready)

@@ -13,7 +13,7 @@ from tests.contract.queues import FrozenClock, Shop, beat, call, dead_process, n
 
 from hermes_workflows.store.index import IndexQueue
 from hermes_workflows.store.liveness import Process
-from hermes_workflows.store.queue_port import Change, Claim, Lease, Stuck, Work
+from hermes_workflows.store.queue_port import Change, Claim, Kind, Lease, Stuck, Work
 
 RUNS, KEYS, RUNNERS = ("r", "s", "t"), "abcdef", ("ada", "bob", "eve")
 HISTORIES, STEPS = 40, 80
@@ -44,7 +44,7 @@ class History:
         return [self._work() for _ in range(self.random.randint(1, 4))]
 
     def _claim(self) -> tuple[str, Claim]:
-        kinds = self.random.choice([(), (), ("step",), ("workflow",)])
+        kinds: tuple[Kind, ...] = self.random.choice([(), (), ("step",), ("workflow",)])
         run_id = self.random.choice([None, None, *RUNS])
         return self.random.choice(RUNNERS), Claim(self.random.randint(0, 4), kinds, run_id)
 
@@ -93,7 +93,7 @@ class Player:
     def _end(self, what: tuple[str, str, float]) -> None:
         how, runner, chance = what
         if lease := self._some(chance):
-            self.queue.apply(replace(Change(), **{how: [lease]}), runner)
+            self.queue.apply(Change(finish=[lease]) if how == "finish" else Change(release=[lease]), runner)
 
     def _withdraw(self, calls: list[tuple[str, str]]) -> None:
         self.queue.apply(Change(withdraw=calls), "ada")

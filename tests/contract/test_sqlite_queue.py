@@ -206,6 +206,14 @@ def test_a_file_that_is_cut_under_a_live_process_is_made_again(files: Files) -> 
     assert files.intact()
 
 
+def test_a_cut_is_noticed_although_sqlite_has_every_page_in_memory(files: Files) -> None:
+    queue = files.open()
+    before = queue.list_indexed()
+    os.truncate(files.path, files.path.stat().st_size - 4096)
+    assert queue.list_indexed() == before
+    assert files.intact()
+
+
 def test_a_file_that_is_overwritten_under_a_live_process_is_made_again(files: Files) -> None:
     queue = files.open()
     with open(files.path, "r+b") as file:
@@ -275,9 +283,11 @@ def test_a_link_leads_to_one_file_under_both_names(files: Files) -> None:
     queue = files.open()
     link = files.path.with_name("link.sqlite")
     link.symlink_to(files.path)
-    linked = SqliteQueue.open(link, clock=files.clock, rebuild=files.rebuild)
+    linked = SqliteQueue.open(link, clock=files.clock, rebuild=files.rebuild, home="here")
     files.opened.append(linked)
+    files.delete()
     linked.apply(Change(offer=[call("kept", "a")]), "ada")
+    assert link.is_symlink()
     assert [row.work.key for row in queue.work()] == ["", "a"]
 
 
@@ -310,27 +320,22 @@ def test_a_file_somebody_else_is_writing_is_temporarily_locked(files: Files) -> 
 def test_eight_processes_claim_four_hundred_rows_each_once(files: Files) -> None:
     keys = [f"k-{number}" for number in range(400)]
     files.open().apply(Change(offer=calls("big", *keys)), "ada")
-    processes, told = spawn(claim_until_empty, files.path, 8)
-    had = [name for _ in processes for name in told.get(timeout=120)]
-    for process in processes:
-        process.join()
+    had = [name for names in spawn(claim_until_empty, files.path, 8).answers() for name in names]
     assert sorted(had) == sorted([f"big/{key}" for key in keys] + ["kept/"])
 
 
 def test_eight_processes_that_open_a_missing_file_make_one(files: Files) -> None:
-    processes, told = spawn(open_and_offer, files.path, 8)
-    made = sum(told.get(timeout=120) for _ in processes)
-    for process in processes:
-        process.join()
-    assert made == 1
-    assert len(files.open().work()) == 81
+    made = spawn(open_and_offer, files.path, 8).answers()
+    assert sum(made) == 1
+    assert len(files.open().work()) == 80
 
 
 def test_a_process_killed_while_it_writes_leaves_whole_transactions(files: Files) -> None:
     files.open().close()
-    [process], told = spawn(offer_for_ever, files.path, 1)
-    while told.get(timeout=120) < 20:
+    crew = spawn(offer_for_ever, files.path, 1)
+    while crew.told.get(timeout=120) < 20:
         pass
+    [process] = crew.processes
     process.kill()
     process.join()
     keys = [row.work.key for row in files.open().work("runner-0")]

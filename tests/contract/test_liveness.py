@@ -1,0 +1,43 @@
+"""Whether a process still exists: dead, a zombie, another one with its pid, or on another machine."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+from tests.contract.queues import dead_process
+
+from hermes_workflows.store.liveness import Process, process_started, this_host
+
+
+def test_this_process_is_not_gone() -> None:
+    assert not Process.current().gone()
+    assert Process.from_text(Process.current().to_text()) == Process.current()
+
+
+def test_a_process_that_ended_is_gone() -> None:
+    assert dead_process().gone()
+    assert process_started(dead_process().pid) is None
+
+
+def test_a_process_whose_parent_has_not_looked_yet_is_gone() -> None:
+    child = subprocess.Popen([sys.executable, "-c", ""])
+    process = Process(this_host(), child.pid, process_started(child.pid) or "")
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    assert process.gone()
+    child.wait()
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="only /proc says when a process started")
+def test_another_process_with_its_pid_is_not_it() -> None:
+    assert Process.current()._replace(pid_started="1").gone()
+
+
+def test_a_start_that_could_not_be_known_is_no_proof() -> None:
+    assert not Process.current()._replace(pid_started="").gone()
+
+
+def test_nothing_is_known_of_other_machines() -> None:
+    assert not dead_process()._replace(host="elsewhere").gone()
