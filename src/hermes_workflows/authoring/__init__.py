@@ -7,6 +7,7 @@ from .bash import BashResult, bash, secret
 from .compose import parallel, pipeline
 from .goal import goal
 from .log import log
+from .repeatable import now, random, uuid4
 from .step import step
 from .workflow import Workflow, workflow
 
@@ -19,9 +20,12 @@ __all__ = [
     "bash",
     "goal",
     "log",
+    "now",
     "parallel",
     "pipeline",
+    "random",
     "secret",
     "step",
+    "uuid4",
     "workflow",
 ]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 from ..core.calls import Call, CallSpec
 from ..core.retry import Retry
 from ..core.values import TypeCodec, codec_for, plain
 from ..errors import AgentFailed
+from .requests import check_seconds, part, request_of
 
 T = TypeVar("T")
 
@@ -34,19 +35,60 @@ class AgentOptions:
         return self.mock_output is not _UNSET
 
 
+@overload
 def agent(
     name: str | None = None,
     prompt: str = "",
     *,
     input: Any = None,
-    returns: type[T] | Any = dict,
     key: str | None = None,
     key_by: object = None,
     model: str | None = None,
     timeout: float | None = None,
     retry: Retry | None = None,
     mock_output: Any = _UNSET,
-) -> Call[T]:
+) -> Call[dict[str, Any]]: ...
+@overload
+def agent(
+    name: str | None = None,
+    prompt: str = "",
+    *,
+    input: Any = None,
+    returns: type[T],
+    key: str | None = None,
+    key_by: object = None,
+    model: str | None = None,
+    timeout: float | None = None,
+    retry: Retry | None = None,
+    mock_output: Any = _UNSET,
+) -> Call[T]: ...
+@overload
+def agent(
+    name: str | None = None,
+    prompt: str = "",
+    *,
+    input: Any = None,
+    returns: Any,
+    key: str | None = None,
+    key_by: object = None,
+    model: str | None = None,
+    timeout: float | None = None,
+    retry: Retry | None = None,
+    mock_output: Any = _UNSET,
+) -> Call[Any]: ...
+def agent(
+    name: str | None = None,
+    prompt: str = "",
+    *,
+    input: Any = None,
+    returns: Any = dict,
+    key: str | None = None,
+    key_by: object = None,
+    model: str | None = None,
+    timeout: float | None = None,
+    retry: Retry | None = None,
+    mock_output: Any = _UNSET,
+) -> Call[Any]:
     """Ask an agent for a value of type `returns`.
 
     `timeout` (seconds) is a real deadline for one attempt. `retry` says how often an answer of the wrong type,
@@ -55,13 +97,16 @@ def agent(
     Raises AgentFailed at the await when no attempt succeeded.
     """
     codec = codec_for(returns)
-    request = {
-        "name": name or "agent",
-        "prompt": prompt,
-        "input": plain(input),
-        "model": model,
-        "returns": codec.reduced_schema,
-    }
+    check_seconds("agent(timeout=…)", timeout)
+    request, refused = request_of(
+        lambda: {
+            "name": name or "agent",
+            "prompt": prompt,
+            "input": part("input", plain, input),
+            "model": model,
+            "returns": codec.reduced_schema,
+        }
+    )
     return Call(
         CallSpec(
             kind="agent",
@@ -72,5 +117,6 @@ def agent(
             options=AgentOptions(codec, timeout, retry, mock_output),
             key=key,
             key_by=key_by,
+            refused=refused,
         )
     )

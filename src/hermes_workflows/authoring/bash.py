@@ -8,11 +8,12 @@ from pathlib import PurePath
 from typing import Any
 
 from ..core.calls import Call, CallSpec, current_run
+from ..core.encoding import Plain
 from ..core.receipts import Receipt
 from ..core.redaction import Redactor
 from ..core.retry import Retry
-from ..core.values import plain
-from ..errors import BashFailed
+from ..errors import BashFailed, InvalidInput
+from .requests import check_seconds
 
 
 @dataclass(frozen=True)
@@ -77,23 +78,24 @@ def bash(
     A string goes to `shell`, a list is executed as it is. `cwd` is relative to the workspace. `timeout` in seconds.
     `redact` names values that must not be recorded.
     Raises BashFailed at the await after a timeout, when the command cannot start, and under `check=True` when it
-    exits non-zero.
+    exits non-zero; InvalidInput for arguments that make no command.
     """
+    check_seconds("bash(timeout=…)", timeout)
     cwd = _relative(cwd)
-    argv = (shell, "-c", command) if isinstance(command, str) else tuple(map(str, command))
-    variables = dict(env or {})
+    argv = (shell, "-c", command) if isinstance(command, str) else _words(command)
+    variables = _variables(env or {})
     hidden = Redactor({f"redact-{number}": value for number, value in enumerate(redact, 1)}) if redact else None
-    request = {
-        "command": plain(command if isinstance(command, str) else list(command)),
+    request: dict[str, Plain] = {
+        "command": command if isinstance(command, str) else list(argv),
         "cwd": cwd,
-        "env": {each: {"secret": value.name} if isinstance(value, Secret) else value for each, value in variables.items()},
+        "env": {each: _named(value) for each, value in variables.items()},
         "shell": shell if isinstance(command, str) else None,
     }
     return Call(
         CallSpec(
             kind="bash",
             name=name or "bash",
-            request=hidden.plain(request) if hidden else request,  # type: ignore[arg-type]
+            request=hidden.plain(request) if hidden else request,  # type: ignore[arg-type]  # a dict stays one
             decode=lambda receipt: _result(receipt, check),
             failure=BashFailed,
             options=BashOptions(argv, cwd, variables, timeout, tuple(redact), retry),
@@ -101,6 +103,26 @@ def bash(
             key_by=key_by,
         )
     )
+
+
+def _words(command: Sequence[Any]) -> tuple[str, ...]:
+    words = tuple(str(each) if isinstance(each, PurePath) else each for each in command)
+    if not words or not all(isinstance(each, str) for each in words):
+        raise InvalidInput(
+            "bash() takes a command line or a list of words", hint="convert numbers yourself: bash(['head', '-n', '5'])"
+        )
+    return words
+
+
+def _named(value: str | Secret) -> Plain:
+    return {"secret": value.name} if isinstance(value, Secret) else value
+
+
+def _variables(env: Mapping[Any, Any]) -> dict[str, str | Secret]:
+    for name, value in env.items():
+        if not isinstance(name, str) or not isinstance(value, str | Secret):
+            raise InvalidInput(f"bash(env=…): {name!r} must be text or secret(…), not {type(value).__name__}")
+    return dict(env)
 
 
 def _relative(cwd: str) -> str:

@@ -5,82 +5,78 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, Literal, TypeVar, overload
 
-from ..core.calls import Call, current_run
 from ..core.live import LiveRun
 from ..core.scopes import Scope
 from ..errors import AuthoringError
+from .composed import Composed, give_up
 
 T = TypeVar("T")
 K = TypeVar("K")
-
-
-class Composed(Generic[T]):
-    """An awaitable whose scope is claimed where it is written, like a call's key."""
-
-    def __init__(self, name: str, work: Callable[[LiveRun, Scope], Coroutine[Any, Any, T]]) -> None:
-        self._run = current_run(f"{name}()")
-        self._number = self._run.loop.next_number()
-        self._scope = self._run.loop.scope.open(name)
-        self._work = work
-
-    def __hash__(self) -> int:
-        return self._number
-
-    def __eq__(self, other: object) -> bool:
-        return self is other
-
-    def __await__(self) -> Generator[Any, None, T]:
-        return (yield from self._work(self._run, self._scope).__await__())
+Results = list[Any]
 
 
 @dataclass(frozen=True)
 class Branch:
-    """One of many: `start` makes its coroutine in `scope`; `drop` is called when it is never started."""
+    """One of many: `start` makes its coroutine in `scope`; `items` are given up when it is never started."""
 
     start: Callable[[], Coroutine[Any, Any, Any]]
     scope: Scope
-    drop: Callable[[], None]
+    items: tuple[Any, ...] = ()
 
 
+# A mapping is also an iterable of its keys: it comes first, hence the ignores.
 @overload
-def parallel(
-    calls: Mapping[K, Awaitable[T]], *, limit: int | None = None, return_exceptions: bool = False
+def parallel(  # type: ignore[overload-overlap]
+    calls: Mapping[K, Awaitable[T]], *, limit: int | None = None, return_exceptions: Literal[False] = False
 ) -> Composed[dict[K, T]]: ...
 @overload
-def parallel(
-    calls: Iterable[Awaitable[T]], *, limit: int | None = None, return_exceptions: bool = False
+def parallel(  # type: ignore[overload-overlap]
+    calls: Iterable[Awaitable[T]], *, limit: int | None = None, return_exceptions: Literal[False] = False
 ) -> Composed[list[T]]: ...
+@overload
+def parallel(  # type: ignore[overload-overlap]
+    calls: Mapping[K, Awaitable[T]], *, limit: int | None = None, return_exceptions: bool
+) -> Composed[dict[K, T | Exception]]: ...
+@overload
+def parallel(
+    calls: Iterable[Awaitable[T]], *, limit: int | None = None, return_exceptions: bool
+) -> Composed[list[T | Exception]]: ...
+@overload
+def parallel(
+    calls: Mapping[K, Any] | Iterable[Any], *, limit: int | None = None, return_exceptions: bool = False
+) -> Composed[Any]: ...
 def parallel(calls: Any, *, limit: int | None = None, return_exceptions: bool = False) -> Composed[Any]:
     """Wait for many calls or coroutines at once; results in the order, or under the keys, they were given.
 
-    At most `limit` run at a time. After a failure no new branch starts, started ones run to their end, then the
-    first failure in call order is raised; with `return_exceptions=True` exceptions stand among the results.
+    Lists and dicts may stand inside each other; the results have the same form. At most `limit` branches run at a
+    time. After a failure no new branch starts, started ones run to their end, then the first failure in call order
+    is raised; with `return_exceptions=True` exceptions stand among the results.
     Branches that are coroutines may hold several steps; their keys begin with `parallel/<index or key>`.
+    Raises AuthoringError for anything that cannot be awaited.
     """
-    named = isinstance(calls, Mapping)
-    items: dict[Any, Any] = dict(calls) if named else dict(enumerate(calls))
     _check_limit("parallel", limit)
+    given = calls if isinstance(calls, Mapping) else list(calls)
 
-    async def work(run: LiveRun, scope: Scope) -> Any:
-        branches = [_branch(run, scope.inside(str(name)), item) for name, item in items.items()]
-        results = await _fan_out(run, branches, limit, return_exceptions)
-        return dict(zip(items, results, strict=True)) if named else results
+    def prepare(run: LiveRun, scope: Scope) -> _FanOut:
+        branches: list[Branch] = []
+        form = _form(given, scope, branches)
+        return _FanOut(run, branches, form, limit, return_exceptions)
 
-    return Composed("parallel", work)
+    return Composed("parallel", prepare)
 
 
-def pipeline(items: Sequence[Any], *stages: Callable[[Any], Any], limit: int | None = None) -> Composed[list[Any]]:
+def pipeline(items: Iterable[Any], *stages: Callable[[Any], Any], limit: int | None = None) -> Composed[list[Any]]:
     """Send each item through the stages; an item may be in stage 2 while another is in stage 1.
 
     A stage is `f(value) -> call | coroutine | value`. At most `limit` items are under way at a time.
     Keys begin with `pipeline/<index>`. Failures behave as in `parallel`.
     """
-    values = list(items)
     _check_limit("pipeline", limit)
+    values = list(items)
 
     async def through(value: Any) -> Any:
         for stage in stages:
@@ -89,14 +85,14 @@ def pipeline(items: Sequence[Any], *stages: Callable[[Any], Any], limit: int | N
                 value = await value
         return value
 
-    async def work(run: LiveRun, scope: Scope) -> list[Any]:
+    def prepare(run: LiveRun, scope: Scope) -> _FanOut:
         branches = [
-            Branch(lambda value=value: through(value), scope.inside(str(index)), _nothing)  # type: ignore[misc]
+            Branch(lambda value=value: through(value), scope.inside(index))  # type: ignore[misc]
             for index, value in enumerate(values)
         ]
-        return await _fan_out(run, branches, limit, return_exceptions=False)
+        return _FanOut(run, branches, lambda results: results, limit, return_exceptions=False)
 
-    return Composed("pipeline", work)
+    return Composed("pipeline", prepare)
 
 
 def _check_limit(name: str, limit: int | None) -> None:
@@ -104,20 +100,23 @@ def _check_limit(name: str, limit: int | None) -> None:
         raise AuthoringError(f"{name}(limit={limit}): a limit is at least 1")
 
 
-def _nothing() -> None:
-    pass
-
-
-def _branch(run: LiveRun, scope: Scope, item: Any) -> Branch:
-    if isinstance(item, Call):
-        return Branch(lambda: _await(item), scope, lambda: run.excuse(item))
-    if asyncio.iscoroutine(item):
-        return Branch(lambda: item, scope, item.close)
-    if inspect.isawaitable(item):
-        return Branch(lambda: _await(item), scope, _nothing)
-    raise AuthoringError(
-        f"parallel() got {type(item).__name__} as a branch", hint="give it calls or coroutines: bash(…), review(doc)"
-    )
+def _form(given: Any, scope: Scope, branches: list[Branch]) -> Callable[[Results], Any]:
+    """Adds the branches of nested lists and dicts; returns what puts their results into the same form."""
+    if isinstance(given, Mapping):
+        named = {name: _form(item, scope.inside(name), branches) for name, item in given.items()}
+        return lambda results: {name: make(results) for name, make in named.items()}
+    if isinstance(given, list | tuple):
+        numbered = [_form(item, scope.inside(index), branches) for index, item in enumerate(given)]
+        return lambda results: [make(results) for make in numbered]
+    if not inspect.isawaitable(given):
+        raise AuthoringError(
+            f"parallel() got {type(given).__name__} as a branch",
+            hint="give it calls or coroutines: bash(…), review(doc)",
+        )
+    index = len(branches)
+    start = (lambda: given) if asyncio.iscoroutine(given) else (lambda: _await(given))
+    branches.append(Branch(start, scope, (given,)))
+    return lambda results: results[index]
 
 
 async def _await(item: Awaitable[Any]) -> Any:
@@ -127,18 +126,39 @@ async def _await(item: Awaitable[Any]) -> Any:
 class _FanOut:
     """Branches on their way. Done ones announce themselves: waiting on all again after each would be quadratic."""
 
-    def __init__(self, run: LiveRun, branches: Sequence[Branch], limit: int | None, return_exceptions: bool) -> None:
+    def __init__(
+        self,
+        run: LiveRun,
+        branches: Sequence[Branch],
+        form: Callable[[Results], Any],
+        limit: int | None,
+        return_exceptions: bool,
+    ) -> None:
         self._run = run
+        self._form = form
         self._waiting = deque(enumerate(branches))
         self._active: dict[asyncio.Future[Any], int] = {}
         self._done: deque[asyncio.Future[Any]] = deque()
         self._wake: asyncio.Future[None] | None = None
         self._limit = limit or max(len(branches), 1)
         self._return_exceptions = return_exceptions
-        self.results: list[Any] = [None] * len(branches)
-        self.failures: dict[int, BaseException] = {}
+        self._results: Results = [None] * len(branches)
+        self._failures: dict[int, BaseException] = {}
 
-    async def run(self) -> None:
+    async def run(self) -> Any:
+        try:
+            await self._run_all()
+        finally:
+            self.drop()
+        if self._failures:
+            raise self._failures[min(self._failures)]
+        return self._form(self._results)
+
+    def drop(self) -> None:
+        while self._waiting:
+            give_up(self._waiting.popleft()[1].items)
+
+    async def _run_all(self) -> None:
         try:
             self._start()
             while self._active:
@@ -152,12 +172,9 @@ class _FanOut:
                 await self._next_done()
                 self._collect()
             raise
-        finally:
-            while self._waiting:
-                self._waiting.popleft()[1].drop()
 
     def _start(self) -> None:
-        while self._waiting and len(self._active) < self._limit and not self.failures:
+        while self._waiting and len(self._active) < self._limit and not self._failures:
             index, branch = self._waiting.popleft()
             task = self._run.loop.spawn(branch.start(), branch.scope)
             self._active[task] = index
@@ -179,16 +196,8 @@ class _FanOut:
             index = self._active.pop(task)
             error = asyncio.CancelledError() if task.cancelled() else task.exception()
             if error is None:
-                self.results[index] = task.result()
+                self._results[index] = task.result()
             elif self._return_exceptions and isinstance(error, Exception):
-                self.results[index] = error
+                self._results[index] = error
             else:
-                self.failures[index] = error
-
-
-async def _fan_out(run: LiveRun, branches: Sequence[Branch], limit: int | None, return_exceptions: bool) -> list[Any]:
-    fan = _FanOut(run, branches, limit, return_exceptions)
-    await fan.run()
-    if fan.failures:
-        raise fan.failures[min(fan.failures)]
-    return fan.results
+                self._failures[index] = error

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import enum
 import inspect
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Any, TypeVar, overload
 
 from ..core.live import LiveRun
-from ..core.loop import BodyTask
 from ..core.scopes import Scope
+from ..core.tasks import BodyTask
 from ..errors import AuthoringError, GoalExhausted
-from .compose import Composed
+from .composed import Composed
 
 T = TypeVar("T")
 
@@ -19,33 +21,53 @@ _FLAGS = ("approved", "accepted", "ok", "passed")
 _ACCEPTING_ACTIONS = frozenset({"approve", "approved", "accept", "accepted", "pass", "passed", "ok", "ship"})
 
 
+@overload
 def goal(
-    do: Callable[..., Awaitable[T] | T], check: Callable[[T], Any], *, max_iters: int = 20, initial: Any = None
-) -> Composed[T]:
+    do: Callable[..., Awaitable[T]], check: Callable[[T], Any], *, max_iters: int = 20, initial: Any = None
+) -> Composed[T]: ...
+@overload
+def goal(
+    do: Callable[..., T], check: Callable[[T], Any], *, max_iters: int = 20, initial: Any = None
+) -> Composed[T]: ...
+def goal(do: Any, check: Any, *, max_iters: int = 20, initial: Any = None) -> Composed[Any]:
     """Repeat `do` until `check` accepts its result.
 
     `do` takes nothing, the last result (at first `initial`), or the last result and the last feedback.
     `check(result)` accepts with `True`, or with an object or dict whose `approved`, `accepted`, `ok`, `passed` or
-    `action` says so; its `feedback` goes to the next `do`. Keys of round n begin with `goal/<n>`.
+    `action` says so; its `feedback` goes to the next `do`. Both may return a call, a coroutine or a plain value.
+    Keys of round n begin with `goal/<n>`.
     Raises GoalExhausted, with the last result and check, after `max_iters` rounds.
     """
     if max_iters < 1:
         raise AuthoringError(f"goal(max_iters={max_iters}): at least one round is needed")
     wanted = _positional(do)
+    return Composed("goal", lambda run, scope: _Rounds(run, scope, do, check, wanted, max_iters, initial))
 
-    async def work(run: LiveRun, scope: Scope) -> T:
-        value, feedback, verdict = initial, None, None
-        for number in range(1, max_iters + 1):
-            with _inside(run, scope.round(number)):
-                value = await _settled(do(*(value, feedback)[:wanted]))
-                verdict = await _settled(check(value))
+
+@dataclass(frozen=True)
+class _Rounds:
+    live: LiveRun
+    scope: Scope
+    do: Callable[..., Any]
+    check: Callable[[Any], Any]
+    wanted: int
+    limit: int
+    initial: Any
+
+    async def run(self) -> Any:
+        value, feedback, verdict = self.initial, None, None
+        for number in range(1, self.limit + 1):
+            with _inside(self.live, self.scope.round(number)):
+                value = await _settled(self.do(*(value, feedback)[: self.wanted]))
+                verdict = await _settled(self.check(value))
             if accepted(verdict):
-                return value  # type: ignore[no-any-return]
+                return value
             feedback = _field(verdict, "feedback")
-        message = f"goal gave up after {max_iters} rounds; the last check was {_shown(verdict)}"
+        message = f"goal gave up after {self.limit} rounds; the last check was {_shown(verdict)}"
         raise GoalExhausted(message, last_result=value, last_check=verdict)
 
-    return Composed("goal", work)
+    def drop(self) -> None:
+        pass
 
 
 def accepted(verdict: Any) -> bool:
@@ -56,6 +78,8 @@ def accepted(verdict: Any) -> bool:
         if isinstance(flag := _field(verdict, name), bool):
             return flag
     action = _field(verdict, "action")
+    if isinstance(action, enum.Enum):
+        action = action.value
     return isinstance(action, str) and action.lower() in _ACCEPTING_ACTIONS
 
 

@@ -11,8 +11,9 @@ from typing import Any, Generic, ParamSpec, TypeVar, overload
 from ..core.calls import Call, CallSpec
 from ..core.encoding import Plain
 from ..core.retry import Retry
-from ..core.values import TypeCodec, codec_for
-from ..errors import AuthoringError, StepFailed
+from ..core.values import TypeCodec, ValueMismatch, codec_for
+from ..errors import AuthoringError, InvalidInput, StepFailed
+from .requests import check_seconds, part, request_of
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -33,6 +34,7 @@ class Step(Generic[P, T]):
         timeout: float | None = None,
         at_most_once: bool = False,
     ) -> None:
+        check_seconds(f"@step(timeout=…) {fn.__qualname__}", timeout)
         self.fn = fn
         self.retry = retry
         self.timeout = timeout
@@ -56,10 +58,12 @@ class Step(Generic[P, T]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Call[T]:
         bound = self._signature.bind(*args, **kwargs)
-        request: dict[str, Plain] = {
-            "function": self.ref,
-            "arguments": {name: self._encode(name, value) for name, value in bound.arguments.items()},
-        }
+        request, refused = request_of(
+            lambda: {
+                "function": self.ref,
+                "arguments": {name: self._argument(name, value) for name, value in bound.arguments.items()},
+            }
+        )
         codec = self.output_codec
         return Call(
             CallSpec(
@@ -69,8 +73,15 @@ class Step(Generic[P, T]):
                 decode=lambda receipt: codec.from_plain(receipt.output),
                 failure=StepFailed,
                 options=self,
+                refused=refused,
             )
         )
+
+    def _argument(self, name: str, value: Any) -> Plain:
+        try:
+            return part(f"arguments/{name}", lambda each: self._encode(name, each), value)
+        except ValueMismatch as error:
+            raise InvalidInput(f"step {self.fn.__name__}: argument {name!r} {error.message}", hint=error.hint) from None
 
     def _encode(self, name: str, value: Any) -> Plain:
         codec, kind = self._codecs[name], self._signature.parameters[name].kind
@@ -95,14 +106,19 @@ class Step(Generic[P, T]):
         return lambda: self.fn(*bound.args, **bound.kwargs)
 
 
+class _Decorator(typing.Protocol):
+    @overload
+    def __call__(self, fn: Callable[P, typing.Coroutine[Any, Any, T]]) -> Step[P, T]: ...
+    @overload
+    def __call__(self, fn: Callable[P, T]) -> Step[P, T]: ...
+
+
 @overload
 def step(fn: Callable[P, typing.Coroutine[Any, Any, T]]) -> Step[P, T]: ...
 @overload
 def step(fn: Callable[P, T]) -> Step[P, T]: ...
 @overload
-def step(
-    *, retry: Retry | None = None, timeout: float | None = None, at_most_once: bool = False
-) -> Callable[[Callable[P, T]], Step[P, T]]: ...
+def step(*, retry: Retry | None = None, timeout: float | None = None, at_most_once: bool = False) -> _Decorator: ...
 def step(fn: Any = None, **options: Any) -> Any:
     """Make a durable step of a function, sync (runs in a thread) or async.
 

@@ -11,8 +11,9 @@ from typing import Any, Generic, TypeVar, overload
 
 from ..core.calls import Call, CallSpec
 from ..core.encoding import Plain
-from ..core.values import TypeCodec, codec_for
-from ..errors import AuthoringError, ChildFailed
+from ..core.values import TypeCodec, ValueMismatch, codec_for
+from ..errors import AuthoringError, ChildFailed, InvalidInput
+from .requests import part, request_of
 
 T = TypeVar("T")
 
@@ -78,7 +79,7 @@ class Workflow(Generic[T]):
 
     def __call__(self, inputs: Any = None, *, key: str | None = None) -> Call[T]:
         """The workflow as a child run of the running body; its id is `<parent>.<key>`."""
-        request = {"workflow": self.ref, "input": self.encode_input(inputs)}
+        request, refused = request_of(lambda: {"workflow": self.ref, "input": part("input", self._input, inputs)})
         codec = self.output_codec
         return Call(
             CallSpec(
@@ -89,8 +90,15 @@ class Workflow(Generic[T]):
                 failure=ChildFailed,
                 options=self,
                 key=key,
+                refused=refused,
             )
         )
+
+    def _input(self, inputs: Any) -> Plain:
+        try:
+            return self.encode_input(inputs)
+        except ValueMismatch as error:
+            raise InvalidInput(f"workflow {self.name}: its input {error.message}", hint=error.hint) from None
 
     def run(self, argv: Sequence[str] | None = None) -> int:
         """`hermes-workflows run <this file>:<name>` with the same flags; returns the exit code.

@@ -6,47 +6,22 @@ A new kind of call is one function that makes a `Call` and one executor; nothing
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
-from types import CodeType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ..errors import CallFailed, NotInAWorkflow, UnstorableValue
 from .encoding import Plain
-from .identity import request_fingerprint
+from .identity import check_storable, request_fingerprint
 from .loop import BodyLoop
+from .sites import caller_site
 
 if TYPE_CHECKING:
     from .live import LiveRun
     from .receipts import Receipt
 
 T = TypeVar("T")
-
-_PACKAGE = __name__.split(".")[0]
-_OWN_EXAMPLES = f"{_PACKAGE}.examples"
-
-
-@dataclass(frozen=True)
-class Site:
-    """Where in the author's code something was written; formatted only when somebody reads it."""
-
-    code: CodeType
-    line: int
-
-    def __str__(self) -> str:
-        return f"{self.code.co_filename}:{self.line}"
-
-
-def caller_site() -> Site:
-    """The innermost frame outside this package (1–2 µs)."""
-    frame = sys._getframe(1)
-    while frame.f_back is not None:
-        module = frame.f_globals.get("__name__", "")
-        if module.split(".")[0] not in (_PACKAGE, "asyncio") or module.startswith(_OWN_EXAMPLES):
-            break
-        frame = frame.f_back
-    return Site(frame.f_code, frame.f_lineno)
+T_co = TypeVar("T_co", covariant=True)
 
 
 def current_run(what: str) -> LiveRun:
@@ -61,31 +36,33 @@ def current_run(what: str) -> LiveRun:
 
 
 @dataclass(frozen=True)
-class CallSpec(Generic[T]):
+class CallSpec(Generic[T_co]):
     """What a primitive says about a call before it has a key.
 
-    `request` stands in the receipt and in the fingerprint. `options` do not: timeouts, retries, mocks, and
-    whatever an executor needs in clear. `decode` turns a completed receipt into the body's value;
-    `failure` is raised for a failed one.
+    `request` stands in the receipt and in the fingerprint; `refused` says why it cannot. `options` stand in neither:
+    timeouts, retries, mocks, and whatever an executor needs in clear. `decode` turns a completed receipt into the
+    body's value; `failure` is raised for a failed one.
     """
 
     kind: str
     name: str
     request: Mapping[str, Plain]
-    decode: Callable[[Receipt], T]
+    decode: Callable[[Receipt], T_co]
     failure: type[CallFailed] = CallFailed
     options: Any = None
     key: str | None = None
     key_by: object = None
+    refused: UnstorableValue | None = None
 
 
-class Call(Generic[T]):
+class Call(Generic[T_co]):
     """An awaitable value. Its key is claimed where it is written; its request goes out at the first await.
 
     Awaiting it again gives the same outcome.
     """
 
     __slots__ = (
+        "_ready",
         "_run",
         "_waiters",
         "cancelled",
@@ -101,36 +78,39 @@ class Call(Generic[T]):
         "task",
     )
 
-    def __init__(self, spec: CallSpec[T]) -> None:
+    def __init__(self, spec: CallSpec[T_co]) -> None:
         run = current_run(f"{spec.kind}()")
         self.spec = spec
         self.site = caller_site()
         self._run = run
         self.number = run.loop.next_number()
-        self.task = asyncio.current_task(run.loop)
+        self.task = run.loop.current()
         self.outcome: Receipt | None = None
         self.cancelled = False
         self.requested_after: int | None = None
         self._waiters: list[asyncio.Future[Any]] = []
-        self.refused: UnstorableValue | None = None
-        self.key = run.loop.scope.key(spec.name, key=spec.key, key_by=spec.key_by)
+        self._ready: tuple[T_co] | None = None
+        self.refused = spec.refused
+        self.key = run.claim(spec, self.site)
         self.request: Mapping[str, Plain] = run.redactor.plain(dict(spec.request))  # type: ignore[assignment]
         self.fingerprint = self._fingerprint()
-        run.claimed(self)
+        run.written(self)
 
     def _fingerprint(self) -> str:
-        try:
-            return request_fingerprint(self.kind, self.request, self._run.limits)
-        except UnstorableValue as error:
-            self.refused = error
-            return ""
+        if self.refused is None:
+            try:
+                check_storable(self.request, self._run.limits)
+                return request_fingerprint(self.kind, self.request, self._run.limits)
+            except UnstorableValue as error:
+                self.refused = error
+        return ""
 
     @property
     def kind(self) -> str:
         return self.spec.kind
 
     def __hash__(self) -> int:
-        # Calls in sets must iterate in one order in every process (loop.py).
+        # Calls in sets must iterate in one order in every process (tasks.py).
         return self.number
 
     def __eq__(self, other: object) -> bool:
@@ -139,14 +119,18 @@ class Call(Generic[T]):
     def __repr__(self) -> str:
         return f"<{self.kind} call {self.key}>"
 
-    def __await__(self) -> Generator[Any, None, T]:
+    def __await__(self) -> Generator[Any, None, T_co]:
         run = self._run
         if run.evicting:
             yield from run.suspend_for_ever()
         run.awaited(self)
+        if self.cancelled:
+            raise asyncio.CancelledError(f"{self.kind} call {self.key} was cancelled before")
         if self.refused is not None:
             message = f"{self.kind} call {self.key}: its request cannot be stored: {self.refused.message}"
             raise self.spec.failure(message, key=self.key)
+        if self.requested_after is None and not run.request(self):
+            yield from run.suspend_for_ever()
         if self.outcome is None:
             yield from self._wait()
         return self._value()
@@ -163,18 +147,35 @@ class Call(Generic[T]):
             if self.outcome is None and not self._waiters and not self._run.evicting:
                 self._run.withdraw(self)
 
+    def excuse(self) -> None:
+        """It will never be awaited, and nobody is to blame."""
+        self._run.excuse(self)
+
     def resolve(self, receipt: Receipt) -> None:
-        """Give a delivered result to everybody who waits for it."""
+        """Give a delivered result to everybody who waits for it.
+
+        Raises whatever `decode` raises for an output that the present code cannot read; a CallFailed is an outcome
+        like any other, and waits for the await.
+        """
+        if receipt.error is None:
+            try:
+                self._ready = (self.spec.decode(receipt),)
+            except CallFailed:
+                self._ready = None
         self.outcome = receipt
         for waiter in self._waiters:
             if not waiter.done():
                 waiter.set_result(None)
 
-    def _value(self) -> T:
+    def _value(self) -> T_co:
         assert self.outcome is not None
         # An expired request with a default answer is an answer; what failed always says why.
         if self.outcome.error is not None:
             raise self._failure(self.outcome)
+        if self._ready is not None:
+            value, self._ready = self._ready[0], None
+            return value
+        # Decoded anew for each further awaiter, so that none sees what another one did to its value.
         return self.spec.decode(self.outcome)
 
     def _failure(self, receipt: Receipt) -> CallFailed:
@@ -203,3 +204,6 @@ class TimerCall:
 
     def resolve(self, receipt: Receipt) -> None:
         self.handle._loop.fire(self.handle)  # type: ignore[attr-defined]
+
+
+AnyCall = Call[Any] | TimerCall

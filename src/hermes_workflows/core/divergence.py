@@ -1,56 +1,109 @@
-"""What to say when the present code decides otherwise than the receipts (SEMANTICS §3)."""
+"""When the present code decides otherwise than the receipts, and what to say then (SEMANTICS §3)."""
 
 from __future__ import annotations
 
 import difflib
 import platform
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ..errors import Divergence
-from .calls import Call, TimerCall
+from .calls import AnyCall
 from .encoding import dumps, encode
 from .receipts import Receipt
+from .sites import Site
 
-AnyCall = Call[Any] | TimerCall
+__all__ = ["AnyCall", "Present", "answers", "explain", "not_requested", "unreadable", "was_given_up"]
+
+_GIVEN_UP = frozenset({"cancelled", "withdrawn"})
+_MAX_SHOWN = 3
 
 
 @dataclass(frozen=True)
-class Recorded:
-    """Where in which run a decision was compared; `before` is the key of the last receipt that still fits."""
+class Present:
+    """Where in which run a decision was compared; `before` is the key of the last receipt that still fits.
+
+    `requested` is what the present code asks for instead, `waiting` the lines at which its tasks stand.
+    """
 
     run_id: str
     python: str | None
     before: str | None
+    requested: Mapping[str, AnyCall]
+    waiting: Sequence[Site]
+    root: str | None
+
+    def place(self, call: AnyCall) -> str:
+        return call.site.within(self.root)
 
 
-def not_requested(receipt: Receipt, requested: Mapping[str, AnyCall], known: AnyCall | None, run: Recorded) -> Divergence:
-    """A receipt whose call the present body does not have outstanding, or has with another request."""
-    call = requested.get(receipt.key) or known
-    if call is None:
-        what = f"the present code does not request {receipt.kind} {receipt.key!r}, which was recorded"
-    elif call.kind != receipt.kind:
-        what = f"{receipt.key!r} was recorded as {receipt.kind}; the present code makes it {call.kind} ({call.site})"
-    elif call.fingerprint != receipt.fingerprint:
-        what = f"{receipt.kind} {receipt.key!r} was recorded with another request ({call.site})"
-    else:
-        what = f"{receipt.kind} {receipt.key!r} was recorded at another point of the run ({call.site})"
-    error = Divergence(
-        f"divergence in {run.run_id}: {what}", hint=_ways_out(run, receipt.key)
+def answers(receipt: Receipt, call: AnyCall, *, cleaning: bool) -> bool:
+    """Whether a result is that of an outstanding call, requested by the same decision.
+
+    One that was given up answers nothing, except where a runner may end a call by itself: in a cleanup.
+    """
+    return (
+        call.kind == receipt.kind
+        and call.fingerprint == receipt.fingerprint
+        and receipt.execution.requested_after in (None, call.requested_after)
+        and (cleaning or receipt.status not in _GIVEN_UP)
     )
-    error.details = _details(receipt, call, requested, run)
+
+
+def was_given_up(receipt: Receipt, withdrawn: AnyCall | None) -> bool:
+    """Whether a result, of whatever status, came for a call that the body no longer waits for."""
+    return withdrawn is not None and withdrawn.kind == receipt.kind and withdrawn.fingerprint == receipt.fingerprint
+
+
+def not_requested(receipt: Receipt, call: AnyCall | None, now: Present) -> Divergence:
+    """A receipt whose call the present body does not have outstanding, or has with another request."""
+    recorded = f"{receipt.kind} {receipt.key!r}"
+    if call is None:
+        what = f"the present code does not request {recorded}, which was recorded; {_instead(now)}"
+    elif call.kind != receipt.kind:
+        what = f"{recorded} was recorded; the present code makes it {call.kind}, {now.place(call)}"
+    elif call.fingerprint != receipt.fingerprint:
+        what = f"{recorded} was recorded with another request than {now.place(call)} makes"
+    elif receipt.status in _GIVEN_UP:
+        what = f"{recorded} was given up when it was recorded; the present code waits for it, {now.place(call)}"
+    else:
+        what = f"{recorded} was recorded at another point of the run than {now.place(call)} makes it"
+    return _divergence(what, receipt, call, now)
+
+
+def unreadable(receipt: Receipt, call: AnyCall, error: Exception, now: Present) -> Divergence:
+    """A recorded output that no longer fits the type the present code declares for it."""
+    said = getattr(error, "message", None) or f"{type(error).__name__}: {error}"
+    what = f"the recorded output of {receipt.kind} {receipt.key!r} {said}, {now.place(call)}"
+    return _divergence(what, receipt, call, now)
+
+
+def _instead(now: Present) -> str:
+    if now.requested:
+        calls = [f"{call.kind} {call.key!r}, {now.place(call)}" for call in list(now.requested.values())[:_MAX_SHOWN]]
+        return f"it requests {'; '.join(calls)}"
+    if now.waiting:
+        return f"it waits at {', '.join(site.within(now.root) for site in now.waiting[:_MAX_SHOWN])}"
+    return "it has ended"
+
+
+def _divergence(what: str, receipt: Receipt, call: AnyCall | None, now: Present) -> Divergence:
+    error = Divergence(f"divergence in {now.run_id}: {what}", hint=_ways_out(now, receipt.key))
+    error.details = _details(receipt, call, now)
     return error
 
 
-def _details(receipt: Receipt, call: AnyCall | None, requested: Mapping[str, AnyCall], run: Recorded) -> dict[str, Any]:
+def _details(receipt: Receipt, call: AnyCall | None, now: Present) -> dict[str, Any]:
     here = ".".join(platform.python_version_tuple()[:2])
     return {
         "key": receipt.key,
-        "site": str(call.site) if call else None,
+        "site": now.place(call) if call else None,
         "request_diff": request_diff(receipt, call),
-        "python": {"recorded": run.python, "present": here} if run.python not in (None, here) else None,
-        "permutation": receipt.fingerprint in {each.fingerprint for each in requested.values()},
+        "python": {"recorded": now.python, "present": here} if now.python not in (None, here) else None,
+        "permutation": any(
+            each.fingerprint == receipt.fingerprint and key != receipt.key for key, each in now.requested.items()
+        ),
     }
 
 
@@ -70,15 +123,15 @@ def _lines(request: Any) -> list[str]:
     return dumps(encode(dict(request or {}), {})).decode().splitlines()
 
 
-def _ways_out(run: Recorded, key: str) -> str:
-    fork = f"hermes-workflows fork {run.run_id}@{run.before}" if run.before else f"hermes-workflows fork {run.run_id}"
+def _ways_out(now: Present, key: str) -> str:
+    fork = f"hermes-workflows fork {now.run_id}@{now.before}" if now.before else f"hermes-workflows fork {now.run_id}"
     return (
         f"1. restore the code that was recorded; or 2. `{fork}`; "
-        f"or 3. `hermes-workflows accept {run.run_id} {key} --why …`"
+        f"or 3. `hermes-workflows accept {now.run_id} {key} --why …`"
     )
 
 
-def explain(error: Divergence) -> Iterable[str]:
+def explain(error: Divergence) -> Iterator[str]:
     """The message for a person, line by line: the difference, then what may have caused it."""
     details = error.details or {}
     yield error.message

@@ -11,8 +11,11 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from .sites import waiting_site
+
 if TYPE_CHECKING:
-    from .loop import BodyLoop, BodyTask
+    from .loop import BodyLoop
+    from .tasks import BodyTask
 
 # `while True: try: await call() except BaseException: pass` never ends; it is kept for ever instead.
 MAX_THROWS = 200
@@ -24,30 +27,37 @@ class Evicted(BaseException):
 
 
 def evict_tasks(loop: BodyLoop) -> list[str]:
-    """End every task and async generator of a loop; returns the lines of those that refused."""
-    previous = asyncio._get_running_loop()
-    asyncio._set_running_loop(loop)
+    """End every task and async generator of a loop; returns the places of those that refused."""
+    running = loop.current()
+    if running is not None:
+        # Another thread was left behind inside this body: its coroutines cannot be thrown out of anything.
+        _graveyard.append(loop)
+        return [f"{running.get_name()}, which is still being executed"]
     refused: list[str] = []
-    try:
+    with loop.running():
         for task in reversed(loop.open_tasks()):
-            if not _throw_out(task):
-                refused.append(_line(task))
-        for agen in loop.generators:
+            if not _throw_out(loop, task):
+                refused.append(_place(task))
+        while loop.generators:
+            agen: Any = loop.generators.pop(0)
             closing = agen.aclose()
-            if not _drive(closing.throw, closing):
+            if not _drive(closing.throw, agen):
                 refused.append(f"async generator {agen.__qualname__}")
-    finally:
-        asyncio._set_running_loop(previous)
-    loop.generators.clear()
     loop.tasks.clear()
     loop.clear()
     return refused
 
 
-def _throw_out(task: BodyTask) -> bool:
+def _throw_out(loop: BodyLoop, task: BodyTask) -> bool:
     task._log_destroy_pending = False  # type: ignore[attr-defined]
-    coro = task.get_coro()
-    return _drive(lambda error: task.context.run(coro.throw, error), task)  # type: ignore[union-attr]
+    coro: Any = task.get_coro()
+    # As the current task: `timeout` and `TaskGroup` in a `finally` raise without one, and a loop that swallows
+    # what is raised would never reach an await again.
+    asyncio.tasks._enter_task(loop, task)
+    try:
+        return _drive(lambda error: task.context.run(coro.throw, error), task)
+    finally:
+        asyncio.tasks._leave_task(loop, task)
 
 
 def _drive(throw: Callable[[Evicted], object], what: object) -> bool:
@@ -61,6 +71,5 @@ def _drive(throw: Callable[[Evicted], object], what: object) -> bool:
     return False
 
 
-def _line(task: BodyTask) -> str:
-    frames = task.get_stack(limit=1)
-    return f"{frames[0].f_code.co_filename}:{frames[0].f_lineno}" if frames else task.get_name()
+def _place(task: BodyTask) -> str:
+    return str(waiting_site(task) or task.get_name())

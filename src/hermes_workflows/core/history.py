@@ -1,4 +1,4 @@
-"""A run's receipts, sorted into what deciding needs: the start, the deliveries in order, and what was requested when."""
+"""A run's receipts, sorted into what deciding needs: the start, the deliveries in order, what was requested when."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ class History:
     @property
     def seq(self) -> int:
         """The newest receipt's place in the order of delivery."""
-        return max(receipt.seq for receipt in (self.started, *self.deliveries, *self.notes, *filter(None, [self.ended])))
+        ended = [self.ended] if self.ended else []
+        return max(receipt.seq for receipt in (self.started, *self.deliveries, *self.notes, *ended))
 
 
 def fold(receipts: Iterable[Receipt]) -> History:

@@ -9,15 +9,30 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .encoding import Limits, Plain, encode
+from ..errors import UnstorableValue
+from .encoding import Limits, Plain, dumps, encode
 from .fingerprints import fingerprint
 from .schemas import reduced_schema
+
+# What a receipt says beside its request when the call has failed: the error, times, usage.
+_RECEIPT_MARGIN = 16 << 10
 
 
 def request_fingerprint(kind: str, request: Mapping[str, Any], limits: Limits | None = None) -> str:
     """The fingerprint of a decoded request; raises UnstorableValue when no receipt could hold it."""
     stored = encode(_identifying(kind, request), {}, limits=limits or Limits())
     return fingerprint(kind, stored)
+
+
+def check_storable(request: Mapping[str, Any], limits: Limits) -> None:
+    """Raises UnstorableValue when no receipt could hold the request, not even that of a failure."""
+    size = len(dumps(encode(dict(request), {}, limits=limits)))
+    if size > limits.receipt_bytes - _RECEIPT_MARGIN:
+        raise UnstorableValue(
+            "",
+            f"{size:,} bytes are more than a receipt of {limits.receipt_bytes:,} holds",
+            hint="write large inputs to a file and pass its path",
+        )
 
 
 def _identifying(kind: str, request: Mapping[str, Any]) -> Plain:

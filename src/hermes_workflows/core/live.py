@@ -10,27 +10,29 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import random
-import traceback
-from collections.abc import Callable, Coroutine, Generator, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Coroutine, Generator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
-from ..errors import AuthoringError, CallNeverAwaited, HermesError, KeyClash, NotInAWorkflow
+from ..errors import AuthoringError, CallNeverAwaited, HermesError
 from . import layout
-from .calls import Call, Site, TimerCall
-from .divergence import AnyCall, Recorded, not_requested
+from .body import Body
+from .calls import AnyCall, CallSpec, TimerCall
+from .cleanup import Cleanup
+from .divergence import Present, answers, not_requested, unreadable, was_given_up
 from .encoding import Limits, Plain
+from .ending import End, Endings, depends_on_machine
 from .eviction import evict_tasks
 from .history import History
 from .layout import Role
-from .loop import BodyLoop, BodyTask
-from .receipts import Failure, Receipt, RunStarted, time_of
+from .loop import BodyLoop
+from .open_calls import OpenCalls, Written
+from .receipts import Receipt, RunStarted, time_of
 from .redaction import Redactor
+from .sites import Site
 
-# SEMANTICS §5: what a cancelled body may still do.
-CLEANUP_CALLS = 20
-_CLEANUP_KINDS = frozenset({"bash", "step", "timer"})
+__all__ = ["Decision", "Definition", "End", "LiveRun", "advance", "rebuild"]
 
 
 class Definition(Protocol):
@@ -46,16 +48,6 @@ class Definition(Protocol):
 
 
 @dataclass(frozen=True)
-class End:
-    """How a run ends. `traceback` is for people and stands in `execution`."""
-
-    status: str
-    output: Plain = None
-    error: Failure | None = None
-    traceback: str | None = None
-
-
-@dataclass(frozen=True)
 class Decision:
     """What the body wants after the receipt `after`; `stuck` says why no receipt can ever wake it."""
 
@@ -65,15 +57,6 @@ class Decision:
     end: End | None = None
     stuck: str | None = None
     logs: tuple[str, ...] = ()
-
-
-@dataclass
-class _Slice:
-    """What happened since the last receipt."""
-
-    requested: dict[str, AnyCall] = field(default_factory=dict)
-    cancelled: list[AnyCall] = field(default_factory=list)
-    logs: list[str] = field(default_factory=list)
 
 
 class LiveRun:
@@ -96,24 +79,19 @@ class LiveRun:
         self.after = 0
         self.seq = started.seq
         self.evicting = False
-        self.outstanding: dict[str, AnyCall] = {}
-        self.withdrawn: dict[str, AnyCall] = {}
         self.noted: dict[str, Receipt] = {}
         seed = started.execution.seed or run_id
         self.random = random.Random(seed)
         # Multiples of a million keep the numbers of two runs apart in asyncio's registry of all tasks.
         salt = int.from_bytes(hashlib.sha256(seed.encode()).digest()[:5], "big") << 20
-        self.loop = BodyLoop(self, salt)
-        self._main: BodyTask | None = None
-        self._slice = _Slice()
-        self._claimed: dict[str, Site] = {}
-        self._unawaited: dict[int, Call[Any]] = {}
+        self.loop = BodyLoop(self, salt)  # type: ignore[abstract]  # the rest is generated, as refusals
+        self._body = Body(self.loop)
+        self._calls = OpenCalls()
+        self._cleanup = Cleanup()
+        self._endings = Endings(self.redactor, root)
         self._timers: dict[int, TimerCall] = {}
+        self._logs: list[str] = []
         self._fatal: HermesError | None = None
-        self._ending = False
-        self._cancelling = False
-        self._cleanup_calls = 0
-        self._cut_off: str | None = None
         self._end: End | None = None
         self._origin = started.execution.started_at
         self._now = self._origin
@@ -121,11 +99,25 @@ class LiveRun:
 
     # -- what the runner does with it ------------------------------------------------------------------------
 
+    @property
+    def outstanding(self) -> dict[str, AnyCall]:
+        """What the body waits for, by key."""
+        return self._calls.outstanding
+
+    @property
+    def withdrawn(self) -> dict[str, AnyCall]:
+        """What it has given up and may still get a receipt, by key."""
+        return self._calls.withdrawn
+
+    @property
+    def cancelling(self) -> bool:
+        """Whether a cancel request was delivered and the body is cleaning up."""
+        return self._cleanup.active and self._end is None
+
     def start(self) -> Decision:
         """The first decision. Raises InvalidInput when the recorded input no longer fits the input type."""
         arguments = self.definition.arguments(self.started.request.input)
-        coro = self.definition.fn(*arguments)
-        self._main = self.loop.spawn(coro, self.loop.root)  # type: ignore[assignment]
+        self._body.start(self.definition.fn(*arguments))
         return self._decide()
 
     def take(self, receipt: Receipt) -> Decision | None:
@@ -137,32 +129,31 @@ class LiveRun:
         if receipt.role is not Role.RESULT:
             self.noted[receipt.path] = receipt
             return None
-        self._slice = _Slice()
-        self.after = receipt.seq
+        self._next_decision(receipt.seq)
         if (moment := time_of(receipt)) is not None and (self._now is None or moment > self._now):
             self._now = moment
         self._deliver(receipt)
+        decision = self._decide()
         self._last_key = receipt.key or self._last_key
-        return self._decide()
+        return decision
 
-    def expect(self, receipts: tuple[Receipt, ...] | list[Receipt]) -> None:
+    def expect(self, receipts: Sequence[Receipt]) -> None:
         """Check that the last decision requested what these receipts, recorded for it, show. Raises Divergence."""
         for receipt in receipts:
-            call = self._slice.requested.get(receipt.key)
+            call = self._calls.requested.get(receipt.key)
             if call is None or call.kind != receipt.kind or call.fingerprint != receipt.fingerprint:
-                raise not_requested(receipt, self._slice.requested, self.outstanding.get(receipt.key), self._recorded())
+                raise not_requested(receipt, call or self.outstanding.get(receipt.key), self._present())
 
     def cut_off(self, why: str) -> Decision:
         """End a cancelled run whose cleanup takes too long."""
-        self._cut_off = why
-        self._slice = _Slice()
+        self._cleanup.cut_off = why
+        self._next_decision(self.after)
         return self._decide()
 
     def state(self) -> tuple[Any, ...]:
         """What must be equal between a body that lived on and one that was rebuilt."""
         outstanding = tuple(sorted((key, call.fingerprint) for key, call in self.outstanding.items()))
-        done = self._main is not None and self._main.done()
-        return outstanding, tuple(sorted(self.withdrawn)), self.after, done
+        return outstanding, tuple(sorted(self.withdrawn)), self.after, self._body.done
 
     def evict(self) -> list[str]:
         """Take the body down without a decision; says which coroutines refused to end."""
@@ -179,45 +170,46 @@ class LiveRun:
         return (self._now - self._origin).total_seconds()
 
     @property
-    def cancelling(self) -> bool:
-        """Whether a cancel request was delivered and the body is cleaning up."""
-        return self._cancelling and self._end is None
-
-    @property
     def now(self) -> datetime | None:
         return self._now
 
     def log(self, message: str) -> None:
-        self._slice.logs.append(message)
+        self._logs.append(message)
 
-    def claimed(self, call: Call[Any]) -> None:
-        self._claim(call.key, call.site)
-        self._unawaited[call.number] = call
+    def claim(self, spec: CallSpec[Any], site: Site) -> str:
+        """The key of a call that is being written. Raises KeyClash, InvalidInput."""
+        if self.evicting:
+            return spec.key or spec.name
+        key = self.loop.scope.key(spec.name, key=spec.key, key_by=spec.key_by)
+        self._claim(key, site)
+        return key
 
-    def excuse(self, call: Call[Any]) -> None:
-        """A composition gives up a call it never started; that is no mistake of the author."""
-        self._unawaited.pop(call.number, None)
+    def written(self, item: Written) -> None:
+        self._calls.written(item)
 
-    def awaited(self, call: Call[Any]) -> None:
-        self._unawaited.pop(call.number, None)
-        if call.cancelled:
-            raise asyncio.CancelledError(f"{call.kind} call {call.key} was cancelled before")
-        if call.requested_after is None and call.outcome is None and call.refused is None:
-            self._request(call)
+    def awaited(self, item: Written) -> None:
+        self._calls.awaited(item)
+
+    def excuse(self, item: Written) -> None:
+        """A composition gives up what it never started; that is no mistake of the author."""
+        self._calls.awaited(item)
+
+    def request(self, call: AnyCall) -> bool:
+        """Let a call go out; False when the run ends here and the call must wait for ever."""
+        if not self._cleanup.admits(call, self.root):
+            return False
+        self._calls.request(call, self.after)
+        return True
 
     def withdraw(self, call: AnyCall) -> None:
         """The body gave up a call: it is cancelled in this decision."""
-        call.cancelled = True
-        self.outstanding.pop(call.key, None)
-        if self._slice.requested.pop(call.key, None) is None:
-            self.withdrawn[call.key] = call
-            self._slice.cancelled.append(call)
+        self._calls.withdraw(call)
 
     def timer_created(self, handle: asyncio.TimerHandle, seconds: float) -> None:
         call = TimerCall(self, handle, seconds)
         self._claim(call.key, call.site)
-        self._timers[id(handle)] = call
-        self._request(call)
+        if self.request(call):
+            self._timers[id(handle)] = call
 
     def timer_cancelled(self, handle: asyncio.TimerHandle) -> None:
         call = self._timers.pop(id(handle), None)
@@ -231,32 +223,20 @@ class LiveRun:
 
     # -- deciding --------------------------------------------------------------------------------------------
 
+    def _next_decision(self, after: int) -> None:
+        self.after = after
+        self._calls.next_decision()
+        self._logs = []
+
     def _claim(self, key: str, site: Site) -> None:
-        other = self._claimed.get(key)
-        if other is not None:
-            self._fatal = KeyClash(
-                f"two calls claim the key {key!r}: {other} and {site}",
-                hint="give one of them another key=, name= or key_by=",
-            )
-            raise self._fatal
-        self._claimed[key] = site
-
-    def _request(self, call: AnyCall) -> None:
-        if self._cancelling:
-            self._allow_cleanup(call)
-        call.requested_after = self.after
-        self.outstanding[call.key] = call
-        self._slice.requested[call.key] = call
-
-    def _allow_cleanup(self, call: AnyCall) -> None:
-        if call.kind not in _CLEANUP_KINDS:
-            raise NotInAWorkflow(
-                f"{call.kind} call {call.key}: a cancelled run may clean up with bash and @step only ({call.site})"
-            )
-        self._cleanup_calls += 1
-        if self._cleanup_calls > CLEANUP_CALLS:
-            self._cut_off = f"cleanup was cut off after {CLEANUP_CALLS} calls"
-            raise asyncio.CancelledError(self._cut_off)
+        if self._fatal is not None:
+            # The run has failed already. A body that swallowed that must not go round in circles.
+            raise asyncio.CancelledError(self._fatal.message)
+        try:
+            self._calls.claim(key, site, self.root)
+        except AuthoringError as error:
+            self._fatal = error
+            raise
 
     def _deliver(self, receipt: Receipt) -> None:
         place = layout.place(receipt.path)
@@ -265,141 +245,93 @@ class LiveRun:
             return
         if place is not None and place.family == "signal":
             return
-        if (spent := self.withdrawn.get(receipt.key)) is not None and spent.fingerprint == receipt.fingerprint:
+        if was_given_up(receipt, self.withdrawn.get(receipt.key)):
             del self.withdrawn[receipt.key]
             return
         call = self.outstanding.get(receipt.key)
-        if call is None or not self._answers(receipt, call):
-            raise not_requested(receipt, self.outstanding, spent or call, self._recorded())
+        if call is None or not answers(receipt, call, cleaning=self._cleanup.active):
+            raise not_requested(receipt, call or self.withdrawn.get(receipt.key), self._present())
         del self.outstanding[receipt.key]
+        self._resolve(call, receipt)
+
+    def _resolve(self, call: AnyCall, receipt: Receipt) -> None:
+        if receipt.status in ("cancelled", "withdrawn"):
+            # Nobody else gives up a call that the body waits for: a runner cut the cleanup off, and died.
+            self._cleanup.cut_off = f"cleanup was cut off while {call.kind} {call.key} ran"
+            return
         if isinstance(call, TimerCall):
             self._timers.pop(id(call.handle), None)
-        call.resolve(receipt)
+        try:
+            call.resolve(receipt)
+        except Exception as error:
+            raise unreadable(receipt, call, error, self._present()) from error
 
-    def _answers(self, receipt: Receipt, call: AnyCall) -> bool:
-        requested = receipt.execution.requested_after
-        return (
-            call.kind == receipt.kind
-            and call.fingerprint == receipt.fingerprint
-            and requested in (None, call.requested_after)
-            and receipt.status not in ("cancelled", "withdrawn")
+    def _present(self) -> Present:
+        return Present(
+            self.run_id,
+            self.started.execution.python,
+            self._last_key,
+            self._calls.requested,
+            self._body.waiting_sites(),
+            self.root,
         )
 
-    def _recorded(self) -> Recorded:
-        return Recorded(self.run_id, self.started.execution.python, self._last_key)
-
     def _cancel(self) -> None:
-        if self._cancelling or self._main is None or self._main.done():
-            return
-        self._cancelling = True
-        self._main.cancel("the run was cancelled")
+        if not self._cleanup.active and self._end is None:
+            self._cleanup.active = True
+            self._body.cancel()
 
     def _decide(self) -> Decision:
         end, stuck = self._end, None
-        try:
-            if end is None:
-                self.loop.drain()
-                end = self._wind_down()
-        except AuthoringError as error:
-            self._fatal = self._fatal or error
-            end = self._failed(self._fatal)
-        except (RecursionError, MemoryError) as error:
-            stuck = f"the body ended in {type(error).__name__}, which depends on the machine"
+        if end is None:
+            end, stuck = self._step()
         if end is not None:
-            self._close_all(end)
+            # What is still open when the run ends is withdrawn; its receipts may still come and change nothing.
+            self._end = end
+            self._calls.withdraw_all()
         elif stuck is None and not self.outstanding:
-            stuck = f"nothing can wake the body, which waits at {', '.join(self._waiting_lines())}"
-        made = self._slice
-        return Decision(
-            self.after, tuple(made.requested.values()), tuple(made.cancelled), end, stuck, tuple(made.logs)
-        )
+            places = ", ".join(site.within(self.root) for site in self._body.waiting_sites())
+            stuck = f"nothing can wake the body, which waits at {places or 'an unknown place'}"
+        requested, dropped = tuple(self._calls.requested.values()), tuple(self._calls.dropped)
+        return Decision(self.after, requested, dropped, end, stuck, tuple(self._logs))
 
-    def _close_all(self, end: End) -> None:
-        """What is still open when the run ends is withdrawn; its receipts may still come and change nothing."""
-        self._end = end
-        for call in list(self.outstanding.values()):
-            self.withdraw(call)
-
-    def _wind_down(self) -> End | None:
-        """The end of the body, as `asyncio.run` does it: leftover tasks, then async generators, then the end."""
-        assert self._main is not None
+    def _step(self) -> tuple[End | None, str | None]:
+        """Let the body go on; how it ended, or why its end cannot be recorded."""
+        ended = False
+        try:
+            if self._body.step():
+                self._check_forgotten()
+                ended = self._body.wind_down()
+        except AuthoringError as fatal:
+            self._fatal = self._fatal or fatal
+        if self._cleanup.active and (self._fatal or self._cleanup.cut_off or ended):
+            error = self._fatal or (self._body.error if ended else None)
+            return self._endings.cancelled(self._cleanup.failure, error), None
         if self._fatal is not None:
-            return self._failed(self._fatal)
-        if self.loop.escaped is not None:
-            return self._failed(self.loop.escaped)
-        if self._cut_off is not None:
-            return self._cancelled_end()
-        if not self._main.done():
-            return None
-        if not self._ending:
-            self._ending = True
-            self._check_unawaited()
-            for task in self.loop.open_tasks():
-                task.cancel()
-            self.loop.drain()
-        for agen in self._take_generators():
-            self.loop.spawn(_close(agen), self.loop.root)
-            self.loop.drain()
-        return None if self.loop.open_tasks() else self._end_of_main()
+            return self._endings.failed(self._fatal), None
+        return self._end_of_body() if ended else (None, None)
 
-    def _take_generators(self) -> Iterator[Any]:
-        if not self.loop.open_tasks():
-            while self.loop.generators:
-                yield self.loop.generators.pop(0)
+    def _end_of_body(self) -> tuple[End | None, str | None]:
+        if (error := self._body.error) is not None:
+            return self._failed(error)
+        try:
+            return End("completed", self.definition.encode_result(self._body.result)), None
+        except Exception as refused:  # by us, or by the author's own code that writes it
+            return self._failed(refused)
 
-    def _check_unawaited(self) -> None:
-        assert self._main is not None
-        if self._main.cancelled() or self._main.exception() is not None:
+    def _failed(self, error: BaseException) -> tuple[End | None, str | None]:
+        if name := depends_on_machine(error):
+            return None, f"the body ended in {name}, which depends on the machine"
+        return self._endings.failed(error), None
+
+    def _check_forgotten(self) -> None:
+        if self._body.winding_down or self._body.error is not None:
             return
-        # A call of a leftover task may still be on its way to its await; that task is about to be cancelled.
-        forgotten = [call for call in self._unawaited.values() if call.task is None or call.task.done()]
-        if forgotten:
-            call = forgotten[0]
+        for item in self._calls.forgotten():
             raise CallNeverAwaited(
-                f"{call.kind} call {call.key} was written at {call.site} and never awaited",
+                f"{item.kind} call {item.key} was written at {item.site.within(self.root)} and never awaited",
                 hint="await it, hand it to parallel(), or take it out",
             )
-
-    def _end_of_main(self) -> End:
-        assert self._main is not None
-        if self._cancelling:
-            return self._cancelled_end()
-        if self._main.cancelled():
-            return self._failed(asyncio.CancelledError("the body cancelled itself"))
-        error = self._main.exception()
-        if error is not None:
-            if isinstance(error, RecursionError | MemoryError):
-                raise error
-            return self._failed(error)
-        return self._completed(self._main.result())
-
-    def _completed(self, value: Any) -> End:
-        try:
-            return End("completed", self.definition.encode_result(value))
-        except HermesError as error:
-            return self._failed(error)
-
-    def _cancelled_end(self) -> End:
-        error = Failure(type="CleanupCutOff", message=self._cut_off) if self._cut_off else None
-        return End("cancelled", error=error)
-
-    def _failed(self, error: BaseException) -> End:
-        name = type(error).__name__
-        message = str(error) or name
-        if isinstance(error, SystemExit | KeyboardInterrupt):
-            message = f"the body raised {name}({', '.join(map(repr, error.args))})"
-        lines = "".join(traceback.format_exception(error))
-        details = {"key": key} if (key := getattr(error, "key", "")) else None
-        failure = Failure(type=name, message=self.redactor.text(message), details=details)
-        return End("failed", error=failure, traceback=self.redactor.text(lines))
-
-    def _waiting_lines(self) -> list[str]:
-        frames = [frame for task in self.loop.open_tasks() for frame in task.get_stack(limit=1)]
-        return [f"{frame.f_code.co_filename}:{frame.f_lineno}" for frame in frames] or ["an unknown place"]
-
-
-async def _close(agen: Any) -> None:
-    await agen.aclose()
 
 
 def rebuild(live: LiveRun, history: History) -> Decision:
@@ -407,12 +339,12 @@ def rebuild(live: LiveRun, history: History) -> Decision:
     for note in history.notes:
         live.take(note)
     decision = live.start()
-    live.expect(list(history.expected.get(0, ())))
+    live.expect(history.expected.get(0, ()))
     for receipt in history.deliveries:
         made = live.take(receipt)
         assert made is not None
         decision = made
-        live.expect(list(history.expected.get(receipt.seq, ())))
+        live.expect(history.expected.get(receipt.seq, ()))
     return decision
 
 

@@ -2,12 +2,6 @@
 
 It implements the eleven methods that asyncio's tasks, futures, locks, queues, timeouts and task groups use
 (checked on 3.11 to 3.13); every other method of `AbstractEventLoop` says that such work belongs in a `@step`.
-
-Three traps it closes, each met by a prototype that ran thousands of random bodies:
-- `TaskGroup._tasks` and the results of `asyncio.wait` are sets ordered by address. Tasks, futures and calls
-  hash by `salt + creation number` instead, so sets of them iterate in one order.
-- asyncio's registry of all tasks is one process-wide weak set: the salt keeps runs apart in it.
-- Default task names come from a process-wide counter: every task gets the path of its scope as its name.
 """
 
 from __future__ import annotations
@@ -15,52 +9,37 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import gc
+import math
 import sys
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from types import CodeType, FrameType
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVarTuple
 
 from ..errors import AuthoringError, NotInAWorkflow
 from .scopes import Scope
+from .sites import waiting_site
+from .tasks import UNNAMED, BodyFuture, BodyTask, InertTask
 
 # A slice that runs more handles than this never leaves the drain (`while True: await asyncio.sleep(0)`).
 MAX_HANDLES = 1_000_000
 
-_UNNAMED = "hermes:unnamed"
+# A hundred years, in seconds: what a date can still be told of, whatever day it is added to.
+MAX_DELAY = 36_525 * 86_400.0
+
+Ts = TypeVarTuple("Ts")
 
 
 class Owner(Protocol):
     """The live run a loop belongs to."""
 
     evicting: bool
+    root: str | None
 
     def time(self) -> float: ...
     def timer_created(self, handle: asyncio.TimerHandle, seconds: float) -> None: ...
     def timer_cancelled(self, handle: asyncio.TimerHandle) -> None: ...
-
-
-class BodyFuture(asyncio.Future[Any]):
-    def __init__(self, *, loop: BodyLoop) -> None:
-        self.number = loop.next_number()
-        super().__init__(loop=loop)
-
-    def __hash__(self) -> int:
-        return self.number
-
-
-class BodyTask(asyncio.Task[Any]):
-    """A task that knows its scope. `context` is kept because 3.11 has no `Task.get_context`."""
-
-    def __init__(self, coro: Coroutine[Any, Any, Any], *, loop: BodyLoop, context: contextvars.Context) -> None:
-        # Before super(): asyncio puts the task into a weak set, which asks for its hash.
-        self.number = loop.next_number()
-        self.context = context
-        self.scopes: list[Scope] = []
-        super().__init__(coro, loop=loop, name=_UNNAMED, context=context)
-
-    def __hash__(self) -> int:
-        return self.number
 
 
 class BodyLoop(asyncio.AbstractEventLoop):
@@ -93,40 +72,42 @@ class BodyLoop(asyncio.AbstractEventLoop):
         return BodyFuture(loop=self)
 
     def call_soon(
-        self, callback: Callable[..., object], *args: Any, context: contextvars.Context | None = None
+        self, callback: Callable[[*Ts], object], *args: *Ts, context: contextvars.Context | None = None
     ) -> asyncio.Handle:
         handle = asyncio.Handle(callback, args, self, context)
         self._ready.append(handle)
         return handle
 
     def call_later(
-        self, delay: float, callback: Callable[..., object], *args: Any, context: contextvars.Context | None = None
+        self, delay: float, callback: Callable[[*Ts], object], *args: *Ts, context: contextvars.Context | None = None
     ) -> asyncio.TimerHandle:
         return self._call_after(delay, callback, args, context)
 
     def call_at(
-        self, when: float, callback: Callable[..., object], *args: Any, context: contextvars.Context | None = None
+        self, when: float, callback: Callable[[*Ts], object], *args: *Ts, context: contextvars.Context | None = None
     ) -> asyncio.TimerHandle:
         return self._call_after(when - self.time(), callback, args, context)
 
     def _call_after(
         self, delay: float, callback: Callable[..., object], args: tuple[Any, ...], context: contextvars.Context | None
     ) -> asyncio.TimerHandle:
-        # Microseconds: `(t + d) - t` is not exactly d, and the delay stands in the fingerprint.
-        delay = round(delay, 6)
-        handle = asyncio.TimerHandle(self.time() + delay, callback, args, self, context)
         if self.owner.evicting:
-            return handle
+            return asyncio.TimerHandle(0.0, callback, args, self, context)
+        if not math.isfinite(delay) or delay > MAX_DELAY:
+            raise AuthoringError(f"a timer of {delay:g} seconds is never due", hint="wait for a hundred years at most")
+        # Microseconds: `(t + d) - t` is not exactly d, and the delay stands in the fingerprint.
+        delay = round(float(delay), 6)
+        handle = asyncio.TimerHandle(self.time() + delay, callback, args, self, context)
         if delay <= 0:
             self._ready.append(handle)
         else:
-            handle._scheduled = True
+            handle._scheduled = True  # type: ignore[attr-defined]  # asyncio then tells us when it is cancelled
             self.owner.timer_created(handle, delay)
         return handle
 
     def fire(self, handle: asyncio.TimerHandle) -> None:
         """Queue a timer's callback; its fired receipt was delivered."""
-        handle._scheduled = False
+        handle._scheduled = False  # type: ignore[attr-defined]
         self._ready.append(handle)
 
     def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
@@ -135,17 +116,17 @@ class BodyLoop(asyncio.AbstractEventLoop):
     def create_task(
         self, coro: Any, *, name: Any = None, context: contextvars.Context | None = None, **options: Any
     ) -> Any:
-        if options.get("eager_start"):
-            raise NotInAWorkflow("eager tasks have no place in the order of a workflow; leave eager_start out")
         if self.owner.evicting:
             return self._inert(coro)
+        if options.get("eager_start"):
+            raise NotInAWorkflow("eager tasks have no place in the order of a workflow; leave eager_start out")
         callers = tuple(_asyncio_callers(sys._getframe(1)))
         if not asyncio.iscoroutine(coro):
             coro = _await(coro)
         _refuse_as_completed(coro, callers)
         parent = self.scope
         # `wait_for` makes a task on 3.11 and none on 3.12: the keys inside must not depend on that.
-        shares = "wait_for" in callers or getattr(coro, "cr_code", None) in _WRAPPERS or not hasattr(coro, "cr_code")
+        shares = "wait_for" in callers or _code_of(coro) in _WRAPPERS or not hasattr(coro, "cr_code")
         return self._spawn(coro, parent, context, shares=shares, name=name)
 
     def spawn(self, coro: Coroutine[Any, Any, Any], scope: Scope) -> asyncio.Future[Any]:
@@ -169,7 +150,14 @@ class BodyLoop(asyncio.AbstractEventLoop):
     def scope(self) -> Scope:
         """The scope of the running task; callbacks without a task stand at the root."""
         task = self.current()
-        return task.scopes[-1] if isinstance(task, BodyTask) and task.scopes else self.root
+        if task is None:
+            return self.root
+        if not isinstance(task, BodyTask):
+            raise NotInAWorkflow(
+                "a task made with asyncio.Task() has no place in the order of a workflow",
+                hint="use asyncio.create_task() or a TaskGroup",
+            )
+        return task.scopes[-1] if task.scopes else self.root
 
     def current(self) -> asyncio.Task[Any] | None:
         return asyncio.current_task(self)
@@ -180,22 +168,30 @@ class BodyLoop(asyncio.AbstractEventLoop):
         SystemExit and KeyboardInterrupt escape asyncio's handles; they are kept and the drain goes on,
         so that the order of everything else does not depend on them.
         """
+        with self.running():
+            self._run_handles()
+        if self.generators:
+            self.generators[:] = [each for each in self.generators if _is_open(each)]
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """This loop is the running one, and nothing else of the process gets a word in."""
         previous = asyncio._get_running_loop()
         hooks = sys.get_asyncgen_hooks()
         collecting = gc.isenabled()
         # Nobody's `finally`, `__del__` or weakref callback may run in a slice by chance of the collector.
         gc.disable()
         asyncio._set_running_loop(self)
+        # An abandoned generator is held and closed in order: the stock hook closes it whenever it is collected,
+        # possibly inside another run's slice, where its calls would be recorded.
         sys.set_asyncgen_hooks(firstiter=self.generators.append, finalizer=None)
         try:
-            self._run_handles()
+            yield
         finally:
             sys.set_asyncgen_hooks(*hooks)
             asyncio._set_running_loop(previous)
             if collecting:
                 gc.enable()
-        if self.generators:
-            self.generators[:] = [each for each in self.generators if each.ag_frame is not None]
 
     def _run_handles(self) -> None:
         ready = self._ready
@@ -210,13 +206,14 @@ class BodyLoop(asyncio.AbstractEventLoop):
             except (SystemExit, KeyboardInterrupt) as error:
                 self.escaped = self.escaped or error
         raise AuthoringError(
-            f"the body ran {MAX_HANDLES:,} callbacks without waiting for anything{self._busy_line()}",
+            f"the body ran {MAX_HANDLES:,} callbacks without waiting for anything{self._busy_place(handle)}",
             hint="a loop around `await asyncio.sleep(0)` never ends; await a call instead",
         )
 
-    def _busy_line(self) -> str:
-        frames = [frame for task in self.open_tasks() for frame in task.get_stack(limit=1)]
-        return f", last at {frames[0].f_code.co_filename}:{frames[0].f_lineno}" if frames else ""
+    def _busy_place(self, handle: asyncio.Handle) -> str:
+        task = getattr(handle._callback, "__self__", None)  # type: ignore[attr-defined]
+        site = waiting_site(task) if isinstance(task, BodyTask) else None
+        return f", last at {site.within(self.owner.root)}" if site else ""
 
     def clear(self) -> None:
         self._ready.clear()
@@ -252,19 +249,23 @@ class BodyLoop(asyncio.AbstractEventLoop):
 
     def _enter_scope(self, cell: list[BodyTask], parent: Scope, shares: bool) -> None:
         task = cell[0]
-        explicit = task.get_name() if task.get_name() != _UNNAMED else None
+        explicit = task.get_name() if task.get_name() != UNNAMED else None
         if shares:
             task.scopes.append(parent)
         else:
             coro = task.get_coro()
-            task.scopes.append(parent.open(explicit or getattr(coro, "__name__", "task")))
+            task.scopes.append(parent.open(explicit or str(getattr(coro, "__name__", "task"))))
         if explicit is None:
             task.set_name("/".join(task.scopes[-1].path) or "body")
 
-    def _inert(self, coro: Any) -> BodyFuture:
+    def _inert(self, coro: Any) -> InertTask:
         if hasattr(coro, "close"):
             coro.close()
-        return self.create_future()
+        return InertTask(loop=self)
+
+
+def _is_open(agen: Any) -> bool:
+    return agen.ag_frame is not None
 
 
 async def _await(awaitable: Any) -> Any:
@@ -278,9 +279,14 @@ _WRAPPERS: frozenset[CodeType] = frozenset(
 )
 
 
+def _code_of(coro: Any) -> CodeType | None:
+    # On 3.11 the wrapper that asyncio puts around a call is a generator.
+    return getattr(coro, "cr_code", None) or getattr(coro, "gi_code", None)
+
+
 def _asyncio_callers(frame: FrameType | None) -> Iterator[str]:
     """Names of the asyncio functions between a call of ours and the author's code."""
-    while frame is not None and frame.f_globals.get("__name__", "").startswith("asyncio"):
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "asyncio":
         yield frame.f_code.co_name
         if frame.f_code.co_qualname.startswith("_AsCompletedIterator"):
             yield "as_completed"
@@ -289,7 +295,7 @@ def _asyncio_callers(frame: FrameType | None) -> Iterator[str]:
 
 def _refuse_as_completed(coro: Any, callers: tuple[str, ...]) -> None:
     # It puts what it is given into a set before it starts it, so bare coroutines start in address order.
-    if "as_completed" in callers and getattr(coro, "cr_code", None) not in _WRAPPERS:
+    if "as_completed" in callers and _code_of(coro) not in _WRAPPERS:
         coro.close()
         raise NotInAWorkflow(
             "as_completed() starts bare coroutines in an order that cannot be repeated",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 
@@ -33,8 +35,17 @@ class Retry:
         """
         if attempt >= self.attempts:
             return None
-        pause = min(self.initial * self.factor ** (attempt - 1), self.maximum)
+        pause = self.maximum
+        with suppress(OverflowError):  # beyond attempt 1,000 the power itself is too large for a float
+            pause = min(self.initial * self.factor ** (attempt - 1), self.maximum)
         return pause * (1 + self.jitter * chance)
 
     def forbids(self, type_name: str) -> bool:
-        return any(type_name in (each.__name__ for each in wanted.__mro__[:1]) for wanted in self.never)
+        """Whether an error of a type with this name, or one that is derived from it, is never tried again."""
+        return any(type_name in _names(kind) for kind in self.never)
+
+
+def _names(kind: type[BaseException]) -> Iterator[str]:
+    yield kind.__name__
+    for derived in kind.__subclasses__():
+        yield from _names(derived)

@@ -6,11 +6,27 @@ code never depend on who finishes first.
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 
+from ..errors import InvalidInput
+from .encoding import dumps, encode
 from .names import clean_key, slug
+from .values import plain
 
 _slug = lru_cache(maxsize=4096)(slug)
+_NUMBERED = re.compile(r"(.+)-([1-9][0-9]{0,8})\Z")
+
+
+def text_of(value: object) -> str:
+    """A value as the name of a key's component; the same in every process, whatever the value is.
+
+    Raises UnstorableValue for objects that only have an address.
+    """
+    if isinstance(value, str):
+        return value
+    flat = plain(value)
+    return flat if isinstance(flat, str) else dumps(encode(flat, {})).decode().strip()
 
 
 class Scope:
@@ -30,27 +46,40 @@ class Scope:
     def claim(self, name: str) -> tuple[str, ...]:
         """The next free path for `name`: `name`, then `name-2`, …"""
         clean = _slug(name)
-        count = self._counts[clean] = self._counts.get(clean, 0) + 1
-        return (*self.path, clean if count == 1 else f"{clean}-{count}")
+        if clean not in self._counts and not self._was_numbered(clean):
+            self._counts[clean] = 1
+            return (*self.path, clean)
+        number = max(self._counts.get(clean, 1), 1) + 1
+        while f"{clean}-{number}" in self._counts:
+            number += 1
+        self._counts[clean] = number
+        return (*self.path, f"{clean}-{number}")
+
+    def _was_numbered(self, clean: str) -> bool:
+        """Whether a repeat has that name already: the second `bash` is `bash-2`, also when one is called that."""
+        found = _NUMBERED.match(clean)
+        return found is not None and self._counts.get(found[1], 0) >= int(found[2]) >= 2
 
     def open(self, name: str) -> Scope:
         """A folder of its own, for a task or a composition."""
         return Scope(self.claim(name), self.iterations)
 
-    def inside(self, *names: str) -> Scope:
+    def inside(self, *names: object) -> Scope:
         """A folder whose name is given by position (`parallel/<index>`): no counter is involved."""
-        return Scope((*self.path, *map(_slug, names)), self.iterations)
+        return Scope((*self.path, *(_slug(text_of(name)) for name in names)), self.iterations)
 
     def round(self, number: int) -> Scope:
         """The folder of round `number` of a `goal` (from 1)."""
         return Scope((*self.path, str(number)), (*self.iterations, number))
 
     def key(self, name: str, *, key: str | None = None, key_by: object = None) -> str:
-        """The key of a call written in this scope."""
+        """The key of a call written in this scope. Raises InvalidInput for a key or name that cannot be one."""
+        if not isinstance(name, str):
+            raise InvalidInput(f"a name must be text, not {type(name).__name__}", hint="write name=str(…)")
         if key is not None:
             return clean_key(key) + self._round_suffix()
         if key_by is not None:
-            return "/".join((*self.path, _slug(name), _slug(str(key_by))))
+            return "/".join((*self.path, _slug(name), _slug(text_of(key_by))))
         return "/".join(self.claim(name))
 
     def _round_suffix(self) -> str:

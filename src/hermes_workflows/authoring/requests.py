@@ -1,0 +1,39 @@
+"""From an author's arguments to a request that a receipt can hold."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from ..core.encoding import Plain
+from ..core.loop import MAX_DELAY
+from ..errors import InvalidInput, UnstorableValue
+
+T = TypeVar("T")
+
+
+def request_of(make: Callable[[], Mapping[str, Plain]]) -> tuple[Mapping[str, Plain], UnstorableValue | None]:
+    """The request, or why it cannot be stored: then the call fails at its await, naming its key and the place."""
+    try:
+        return make(), None
+    except UnstorableValue as error:
+        return {}, error
+
+
+def part(name: str, write: Callable[[T], Plain], value: T) -> Plain:
+    """One part of a request; an error names its place in the whole."""
+    try:
+        return write(value)
+    except UnstorableValue as error:
+        raise UnstorableValue(f"/{name}{error.path}", error.reason, hint=error.hint) from None
+
+
+def check_seconds(what: str, seconds: float | None) -> None:
+    """Raises InvalidInput for what is no span of time, instead of failing in a runner later."""
+    if seconds is None:
+        return
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
+        raise InvalidInput(f"{what}: {type(seconds).__name__} is no number of seconds")
+    if not math.isfinite(seconds) or not 0 < seconds <= MAX_DELAY:
+        raise InvalidInput(f"{what}: {seconds:g} is no number of seconds", hint="more than 0, at most a hundred years")
