@@ -74,9 +74,7 @@ def put_aside(found: Sources) -> None:
     for module in found.modules:
         imported = sys.modules.get(module.name)
         origin = getattr(imported, "__file__", None)
-        if imported is None or (origin is not None and _is_stdlib(origin)):
-            continue
-        if changed or origin is None or Path(origin).resolve() != module.path:
+        if imported is not None and (changed or origin is None or Path(origin).resolve() != module.path):
             _forget(module.name)
     linecache.checkcache()
 
@@ -161,8 +159,11 @@ def _is_stdlib(path: str) -> bool:
 
 
 def _where(error: BaseException) -> str:
+    """The author's own line: what an import fails in is often a library that did what it was told."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not _is_ours(frame.filename)]
-    return f"{frames[-1].filename}:{frames[-1].lineno}: " if frames else ""
+    authors = [frame for frame in frames if not _is_stdlib(frame.filename) and "site-packages" not in frame.filename]
+    shown = (authors or frames)[-1:]
+    return "".join(f"{frame.filename}:{frame.lineno}: " for frame in shown)
 
 
 def _is_ours(filename: str) -> bool:

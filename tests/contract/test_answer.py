@@ -86,8 +86,9 @@ def test_an_answer_before_the_question_says_where_the_run_stands(made: Desk) -> 
 
 def test_an_answer_after_the_end_is_refused_with_the_state(made: Desk) -> None:
     made.end(status="cancelled")
-    with pytest.raises(Conflict, match="wf is cancelled and takes no more answers"):
-        answer(made)
+    for payload in (SHIP, {"no": "answer"}):
+        with pytest.raises(Conflict, match="wf is cancelled and takes no more answers"):
+            answer(made, payload)
 
 
 def test_expiry_binds_by_the_clock_of_whoever_answers(made: Desk) -> None:

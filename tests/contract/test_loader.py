@@ -90,7 +90,7 @@ def test_two_files_of_one_name_never_run_each_others_code(tmp_path: Path) -> Non
 
 def test_the_code_is_every_project_module_that_is_imported_and_no_other(tmp_path: Path) -> None:
     files = {
-        "flow.py": "import json\nfrom pkg import part\n" + FLOW.format(answer="x"),
+        "flow.py": "import json, dep\nfrom pkg import part\n" + FLOW.format(answer="x"),
         "pkg/__init__.py": "",
         "pkg/part.py": "from .deep import thing\nfrom . import late\n",
         "pkg/deep.py": "def thing():\n    import only_when_called\n",
@@ -99,6 +99,7 @@ def test_the_code_is_every_project_module_that_is_imported_and_no_other(tmp_path
         "only_when_called.py": "",
         ".venv/lib/site-packages/dep.py": "",
     }
+    sys.path.append(str(tmp_path / ".venv" / "lib" / "site-packages"))
     found = loader(tmp_path, files).load("flow.py").sources
     wanted = {"flow.py", "only_when_called.py", "pkg/__init__.py", "pkg/deep.py", "pkg/late.py", "pkg/part.py"}
     assert set(found) == wanted
@@ -176,6 +177,15 @@ def test_a_repaired_file_loads_without_a_new_process(tmp_path: Path) -> None:
         made.load("a.py")
     write(tmp_path, {"b.py": "ok = 1\n"})
     assert made.load("a.py").definition.qualname == "draft"
+
+
+def test_what_failed_for_a_reason_outside_of_the_code_loads_when_the_reason_is_gone(tmp_path: Path) -> None:
+    text = "from pathlib import Path\nWORD = Path(__file__).with_name('word.txt').read_text()\n"
+    made = loader(tmp_path, {"a.py": text + FLOW.format(answer="a")})
+    with pytest.raises(CannotLoad, match=r"a\.py:2: FileNotFoundError"):
+        made.load("a.py")
+    write(tmp_path, {"word.txt": "here"})
+    assert made.load("a.py").modules["a"].WORD == "here"
 
 
 @pytest.mark.parametrize(

@@ -108,6 +108,13 @@ def test_a_secret_in_the_input_never_reaches_the_ledger(tmp_path: Path) -> None:
     assert made.receipts()[0].execution.redactions == {"DEPLOY_KEY": 1}
 
 
+def test_an_input_that_is_no_input_without_its_secret_is_refused(tmp_path: Path) -> None:
+    made = desk(tmp_path, '{"redact": ["PIN"]}', {"PIN": "1234567890"})
+    with pytest.raises(InvalidInput, match="holds a secret and does not fit its type without it"):
+        made.start("wf", topic="docs", risk=1234567890)
+    assert made.ledger.head("wf") is None
+
+
 def test_a_source_that_holds_a_secret_is_refused_and_named(tmp_path: Path) -> None:
     made = desk(tmp_path, '{"redact": ["DEPLOY_KEY"]}', {"DEPLOY_KEY": "hunter2-is-long"})
     (tmp_path / "flow.py").write_text((tmp_path / "flow.py").read_text() + "KEY = 'hunter2-is-long'\n")
