@@ -18,8 +18,8 @@ from tests.docs.pages import ROOT
 
 DEADLINE = 120.0
 _SIZE = struct.pack("HHHH", 50, 160, 0, 0)
-# What would make a page's commands act on the repository or the seed that the tests themselves run under.
-_LEFT_OUT = ("GIT_", "PYTEST_", "PYTHONHASHSEED", "HERMES_WORKFLOWS_")
+# What a page's commands must not inherit from the tests: their repository, their seed, the width of their terminal.
+_LEFT_OUT = ("GIT_", "PYTEST_", "PYTHONHASHSEED", "HERMES_WORKFLOWS_", "COLUMNS", "LINES")
 
 
 @dataclass
