@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from math import isfinite
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple, NoReturn
 
 from .core.spelling import nearest, suggestion
 from .errors import InvalidInput, NotFound
+from .settings import AgentSettings, EnvironmentRules, read_agents, read_environment
 
 FOLDER = ".hermes"
 FILE = "workflows.registry.json"
@@ -24,7 +26,7 @@ DEFAULT_DB = "default"
 DEFAULT_SQLITE = "workflows.sqlite"
 DEFAULT_OPERATOR = "the operator"
 
-_TOP = ("dbs", "workflows", "operator", "redact", "keep_runs", "$schema")
+_TOP = ("dbs", "workflows", "agents", "environment", "operator", "redact", "keep_runs", "$schema")
 _WORKFLOW = ("workflow_ref", "db", "description")
 _DB = ("path", "receipts")
 _MISSPELT = 0.75
@@ -59,6 +61,8 @@ class Registry(NamedTuple):
     operator: str = DEFAULT_OPERATOR
     redact: tuple[str, ...] = ()
     keep_runs: int = 1000
+    agents: Mapping[str, AgentSettings] = MappingProxyType({})
+    environment: EnvironmentRules = EnvironmentRules()
     warnings: tuple[str, ...] = ()
 
     @property
@@ -131,7 +135,7 @@ def load(path: Path) -> Registry:
 
 def parse(text: str, path: Path) -> Registry:
     """What a registry's `text` says; relative paths start from the folder of `path`."""
-    reader = _Reader(path)
+    reader = Reader(path)
     data = reader.object(reader.json(text), "", _TOP)
     dbs = dict(reader.databases(data.get("dbs", {DEFAULT_DB: DEFAULT_SQLITE})))
     _refuse_shared(path, dbs)
@@ -142,6 +146,8 @@ def parse(text: str, path: Path) -> Registry:
         operator=reader.text(data.get("operator", DEFAULT_OPERATOR), "operator"),
         redact=tuple(reader.names(data.get("redact", []), "redact")),
         keep_runs=reader.count(data.get("keep_runs", 1000), "keep_runs"),
+        agents=dict(read_agents(reader, data.get("agents", {}))),
+        environment=read_environment(reader, data.get("environment", {})),
     )
     workflows = dict(reader.workflows(data.get("workflows", {}), registry))
     return registry._replace(workflows=workflows, warnings=tuple(reader.warnings))
@@ -169,7 +175,7 @@ def _refuse_shared(path: Path, dbs: Mapping[str, DatabasePaths]) -> None:
                 raise InvalidInput(f"{path}: dbs.{other} and dbs.{alias} share {place}", hint="give each its own file")
 
 
-class _Reader:
+class Reader:
     """Checks shapes and names the place of what does not fit, as `workflows.draft.db`."""
 
     def __init__(self, path: Path) -> None:
@@ -241,6 +247,15 @@ class _Reader:
         if type(value) is not int or value < 0:
             self.fail(where, "must be a whole number, 0 or more")
         return value
+
+    def number(self, value: Any, where: str, *, least: float | None = None) -> float:
+        """A number above 0, or of at least `least`."""
+        wanted = "above 0" if least is None else f"of at least {least:g}"
+        if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+            self.fail(where, f"must be a number {wanted}" if value is not None else "is missing")
+        if value <= 0 if least is None else value < least:
+            self.fail(where, f"must be a number {wanted}")
+        return float(value)
 
     def file(self, value: Any, where: str) -> Path:
         return (self.path.parent / self.text(value, where)).resolve()
