@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, TypeAdapter, ValidationError
 
@@ -18,7 +18,7 @@ from . import layout
 from .encoding import Limits, decode, dumps, encode, parse
 from .timestamps import render_time
 
-SCHEMA = "hermes.receipt/1"
+SCHEMA: Final = "hermes.receipt/1"
 
 # Times are strings in JSON, with milliseconds and Z, so that they sort as text and read the same everywhere.
 Time = Annotated[datetime, PlainSerializer(render_time, return_type=str)]

@@ -106,7 +106,7 @@ def _is_integer(_: Any, instance: Any) -> bool:
     return isinstance(instance, int) and not isinstance(instance, bool)
 
 
-_Checker = jsonschema.validators.extend(
+_Checker = jsonschema.validators.extend(  # type: ignore[no-untyped-call]  # its stubs leave it open
     jsonschema.Draft202012Validator,
     validators={"enum": _enum, "const": _const},
     type_checker=jsonschema.Draft202012Validator.TYPE_CHECKER.redefine("integer", _is_integer),
@@ -114,20 +114,23 @@ _Checker = jsonschema.validators.extend(
 
 
 def _reasons(error: jsonschema.ValidationError) -> Iterator[_Reason]:
-    path, expected = pointer(error.absolute_path), error.validator_value
+    path = pointer(error.absolute_path)
+    expected: Any = error.validator_value
+    instance: Any = error.instance
+    schema: Any = error.schema
     match error.validator:
         case "required":
             for name in expected:
-                if name not in error.instance:
+                if name not in instance:
                     yield path + pointer([name]), "is missing"
         case "additionalProperties" if expected is False:
-            for name in sorted(error.instance.keys() - error.schema.get("properties", {}).keys()):
+            for name in sorted(instance.keys() - schema.get("properties", {}).keys()):
                 yield path + pointer([name]), "is unknown"
         case "anyOf" | "oneOf" if error.context:
             yield from _reasons_of_choice(path, error)
         case _:
-            key = pointer([error.instance]) if "propertyNames" in error.relative_schema_path else ""
-            yield path + key, f"{_wanted(error, expected)}, not {shown(error.instance)}"
+            key = pointer([instance]) if "propertyNames" in error.relative_schema_path else ""
+            yield path + key, f"{_wanted(error, expected)}, not {shown(instance)}"
 
 
 def _reasons_of_choice(path: str, error: jsonschema.ValidationError) -> Iterator[_Reason]:
@@ -142,7 +145,7 @@ def _reasons_of_choice(path: str, error: jsonschema.ValidationError) -> Iterator
             yield from _reasons(reason)
         return
     wanted = dict.fromkeys(_wanted(reason, reason.validator_value) for reason in error.context or ())
-    yield path, f"{' or '.join(wanted).replace(' or should be', ' or')}, not {shown(error.instance)}"
+    yield path, f"{' or '.join(wanted).replace(' or should be', ' or')}, not {shown(instance)}"
 
 
 def _is_other_kind(reason: jsonschema.ValidationError, depth: int) -> bool:
