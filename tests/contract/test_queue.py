@@ -262,6 +262,16 @@ def test_an_offer_to_a_run_whose_lease_ran_out_survives_its_slow_holder(shop: Sh
     assert shop.claim("bob") == ["r/"]
 
 
+def test_who_takes_a_run_over_has_seen_what_was_offered_before(shop: Shop) -> None:
+    shop.offer(workflow("r"))
+    shop.claim("ada")
+    shop.offer(workflow("r"))
+    shop.clock.advance(31)
+    shop.claim("bob")
+    shop.finish("r/", runner="bob")
+    assert shop.queue.work() == []
+
+
 def test_a_holder_learns_that_his_lease_is_lost(shop: Shop) -> None:
     shop.offer(call("r", "a"))
     shop.claim("ada")
