@@ -145,7 +145,7 @@ def _reasons_of_choice(path: str, error: jsonschema.ValidationError) -> Iterator
             yield from _reasons(reason)
         return
     wanted = dict.fromkeys(_wanted(reason, reason.validator_value) for reason in error.context or ())
-    yield path, f"{' or '.join(wanted).replace(' or should be', ' or')}, not {shown(instance)}"
+    yield path, f"{' or '.join(wanted).replace(' or should be', ' or')}, not {shown(error.instance)}"
 
 
 def _is_other_kind(reason: jsonschema.ValidationError, depth: int) -> bool:
