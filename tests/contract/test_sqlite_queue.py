@@ -6,6 +6,7 @@ import os
 import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import fields
 from pathlib import Path
@@ -342,6 +343,23 @@ def test_a_process_killed_while_it_writes_leaves_whole_transactions(files: Files
     keys = [row.work.key for row in files.open().work("runner-0")]
     assert len(keys) >= 42
     assert sorted(key[2:] for key in keys if key[0] == "a") == sorted(key[2:] for key in keys if key[0] == "b")
+
+
+def test_threads_share_one_handle(files: Files) -> None:
+    queue = files.open()
+    queue.apply(Change(offer=calls("big", *map(str, range(200)))), "ada")
+
+    def work(runner: str) -> list[str]:
+        had = []
+        while leases := queue.apply(Change(claim=Claim(1)), runner):
+            assert queue.renew(leases, 30.0) == {leases[0].token: "held"}
+            queue.apply(Change(finish=leases), runner)
+            had.append(leases[0].work.key)
+        return had
+
+    with ThreadPoolExecutor(4) as pool:
+        had = [key for keys in pool.map(work, ("ada", "bob", "eve", "kim")) for key in keys]
+    assert sorted(had) == sorted(["", *map(str, range(200))])
 
 
 # --- what a step costs ------------------------------------------------------------------------------------------
