@@ -1,0 +1,218 @@
+"""Who may take a lease from whom, and when: time, boots, dead processes, and the holder of a live body."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.contract.queues import Shop, beat, call, dead_process, open_shop, workflow
+
+from hermes_workflows.store.liveness import Process
+from hermes_workflows.store.queue_port import Change
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def shop(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Shop]:
+    with open_shop(request.param, tmp_path) as shop:
+        yield shop
+
+
+# --- who may take a lease from whom -----------------------------------------------------------------------------
+
+
+def test_a_lease_that_ran_out_is_given_to_somebody_else_and_counted(shop: Shop) -> None:
+    shop.offer(call("r", "a"))
+    shop.claim("ada")
+    shop.clock.advance(29)
+    assert shop.claim("bob") == []
+    shop.clock.advance(1)
+    assert shop.claim("bob") == ["r/a"]
+    assert shop.leases["r/a"].claims == 2
+
+
+def test_a_wall_clock_that_jumps_ends_no_lease(shop: Shop) -> None:
+    shop.offer(call("r", "a"))
+    shop.claim("ada")
+    shop.clock.wall += 3600
+    assert shop.claim("bob") == []
+    assert shop.status() == {"r/a": "leased"}
+
+
+def test_a_renewed_lease_lasts(shop: Shop) -> None:
+    shop.offer(call("r", "a"))
+    shop.claim("ada")
+    shop.clock.advance(29)
+    assert shop.renew("r/a") == "held"
+    shop.clock.advance(29)
+    assert shop.claim("bob") == []
+
+
+def test_a_slow_holder_may_still_renew_what_nobody_has_taken(shop: Shop) -> None:
+    shop.offer(call("r", "a"))
+    shop.claim("ada")
+    shop.clock.advance(31)
+    assert shop.claim("bob", kinds=("agent",)) == []
+    assert shop.status() == {"r/a": "expired"}
+    assert shop.renew("r/a") == "held"
+    assert shop.claim("bob") == []
+
+
+def test_a_slow_holder_may_still_finish_what_nobody_has_taken(shop: Shop) -> None:
+    shop.offer(call("r", "a"))
+    shop.claim("ada")
+    shop.clock.advance(31)
+    shop.claim("bob", kinds=("agent",))
+    shop.finish("r/a")
+    assert shop.queue.work() == []
+
+
+def test_an_offer_to_a_run_whose_lease_ran_out_survives_its_slow_holder(shop: Shop) -> None:
+    shop.offer(workflow("r"))
+    shop.claim("ada")
+    shop.clock.advance(31)
+    shop.claim("bob", kinds=("agent",))
+    shop.offer(workflow("r"))
+    shop.finish("r/")
+    assert shop.claim("bob") == ["r/"]
+
+
+def test_who_takes_a_run_over_has_seen_what_was_offered_before(shop: Shop) -> None:
+    shop.offer(workflow("r"))
+    shop.claim("ada")
+    shop.offer(workflow("r"))
+    shop.clock.advance(31)
+    shop.claim("bob")
+    shop.finish("r/", runner="bob")
+    assert shop.queue.work() == []
+
+
+def test_a_holder_learns_that_his_lease_is_lost(shop: Shop) -> None:
+    shop.offer(call("r", "a"))
+    shop.claim("ada")
+    lost = shop.leases["r/a"]
+    shop.clock.advance(31)
+    shop.claim("bob")
+    assert shop.queue.renew([lost], 30.0) == {lost.token: "lost"}
+    shop.queue.apply(Change(finish=[lost]), "ada")
+    assert shop.status() == {"r/a": "leased"}
+
+
+def test_after_a_suspend_nobody_runs_his_own_call_twice(shop: Shop) -> None:
+    shop.offer(call("r", "a"))
+    shop.claim("ada")
+    shop.clock.advance(600)
+    assert shop.claim("ada") == []
+    assert shop.renew("r/a") == "held"
+    assert shop.claim("bob") == []
+
+
+def test_a_restarted_runner_of_the_same_name_takes_over_when_the_lease_ran_out(shop: Shop) -> None:
+    shop.offer(call("r", "a"))
+    shop.claim("ada")
+    restarted = shop.another()
+    assert shop.claim("ada", queue=restarted) == []
+    shop.clock.advance(31)
+    assert shop.claim("ada", queue=restarted) == ["r/a"]
+
+
+def test_leases_of_another_boot_have_ended(shop: Shop) -> None:
+    shop.offer(call("r", "a"))
+    shop.claim("ada")
+    shop.clock.boot_id, shop.clock.seconds = "second-boot", 5.0
+    assert shop.claim("bob") == ["r/a"]
+
+
+def test_a_lease_of_a_dead_process_ends_at_once(shop: Shop) -> None:
+    shop.queue.heartbeat(beat("ada", shop.clock, dead_process()))
+    shop.offer(call("r", "a"))
+    shop.claim("ada")
+    assert shop.status() == {"r/a": "expired"}
+    assert shop.claim("bob") == ["r/a"]
+    assert shop.leases["r/a"].claims == 2
+
+
+def test_a_restarted_runner_of_the_same_name_takes_over_from_its_dead_process_at_once(shop: Shop) -> None:
+    shop.queue.heartbeat(beat("ada", shop.clock, dead_process()))
+    shop.offer(call("r", "a"))
+    shop.claim("ada")
+    restarted = shop.another()
+    restarted.heartbeat(beat("ada", shop.clock))
+    assert shop.claim("ada", queue=restarted) == ["r/a"]
+
+
+def test_a_pid_that_came_back_is_not_the_process_that_died(shop: Shop) -> None:
+    shop.queue.heartbeat(beat("ada", shop.clock, Process.current()._replace(pid_started="1")))
+    shop.offer(call("r", "a"))
+    shop.claim("ada")
+    assert shop.claim("bob") == ["r/a"]
+
+
+def test_a_process_of_another_host_is_believed_until_its_lease_runs_out(shop: Shop) -> None:
+    shop.queue.heartbeat(beat("ada", shop.clock, dead_process()._replace(host="elsewhere")))
+    shop.offer(call("r", "a"))
+    shop.claim("ada")
+    assert shop.claim("bob") == []
+    shop.clock.advance(31)
+    assert shop.claim("bob") == ["r/a"]
+
+
+# --- precedence -------------------------------------------------------------------------------------------------
+
+
+def advanced_by_ada(shop: Shop) -> None:
+    shop.queue.heartbeat(beat("ada", shop.clock))
+    shop.offer(workflow("r"))
+    shop.claim("ada")
+    shop.finish("r/")
+    shop.offer(workflow("r"))
+
+
+def test_the_holder_of_a_live_body_has_its_row_to_himself_for_a_moment(shop: Shop) -> None:
+    advanced_by_ada(shop)
+    assert shop.claim("bob") == []
+    assert shop.claim("ada") == ["r/"]
+
+
+def test_the_moment_of_precedence_ends_and_is_foretold(shop: Shop) -> None:
+    advanced_by_ada(shop)
+    assert shop.queue.next_visible() == pytest.approx(shop.clock.wall + 0.2)
+    shop.clock.advance(0.21)
+    assert shop.queue.next_visible() is None
+    assert shop.claim("bob") == ["r/"]
+
+
+def test_a_turn_wanted_again_belongs_to_the_same_holder_for_a_moment(shop: Shop) -> None:
+    shop.queue.heartbeat(beat("ada", shop.clock))
+    shop.offer(workflow("r"))
+    shop.claim("ada")
+    shop.offer(workflow("r"))
+    shop.finish("r/")
+    assert shop.claim("bob") == []
+    assert shop.claim("ada") == ["r/"]
+
+
+def test_a_runner_whose_heartbeat_is_late_has_no_precedence(shop: Shop) -> None:
+    shop.queue.heartbeat(beat("ada", shop.clock))
+    shop.offer(workflow("r"))
+    shop.claim("ada")
+    shop.finish("r/")
+    shop.clock.advance(31)
+    shop.offer(workflow("r"))
+    assert shop.claim("bob") == ["r/"]
+
+
+def test_a_runner_that_said_goodbye_has_no_precedence(shop: Shop) -> None:
+    shop.queue.heartbeat(beat("ada", shop.clock))
+    shop.offer(workflow("r"))
+    shop.claim("ada")
+    shop.finish("r/")
+    shop.queue.goodbye("ada")
+    shop.offer(workflow("r"))
+    assert shop.claim("bob") == ["r/"]
+
+
+def test_a_precedence_of_another_boot_means_nothing(shop: Shop) -> None:
+    advanced_by_ada(shop)
+    shop.clock.boot_id, shop.clock.seconds = "second-boot", 5.0
+    assert shop.claim("bob") == ["r/"]
