@@ -23,8 +23,7 @@ def _text(page: Path) -> str:
 
 def _anchors(page: Path) -> set[str]:
     headings = re.findall(r"^#+ (.*)$", _text(page), re.M)
-    slugs = {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
-    return slugs | set(re.findall(r"^\(([a-z-]+)\)=$", _text(page), re.M))
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
