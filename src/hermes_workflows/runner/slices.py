@@ -32,12 +32,13 @@ _STDLIB = sysconfig.get_path("stdlib")
 class SliceLimits:
     """SEMANTICS §1, in seconds: a slice is reported after `soft`, stopped after `hard`, and what does not even let
     go of its thread is left behind `grace` later; one that holds the interpreter ends the process after `dead_man`.
+    None for processes that are not ours to end, and whose alarm signal may be somebody else's.
     """
 
     soft: float = 1.0
     hard: float = 10.0
     grace: float = 2.0
-    dead_man: float = 30.0
+    dead_man: float | None = 30.0
 
 
 class BodyStuck(BaseException):
@@ -168,16 +169,19 @@ class DeadManSwitch:
     A timer of the kernel and a handler in C: nothing else runs by then. Two calls of the system a slice, 1 µs each.
     """
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float | None) -> None:
         self._seconds = seconds
-        # Chained to what the signal did before, which is to end the process.
-        faulthandler.register(signal.SIGALRM, file=2, all_threads=True, chain=True)
+        if seconds is not None:
+            # Chained to what the signal did before, which is to end the process.
+            faulthandler.register(signal.SIGALRM, file=2, all_threads=True, chain=True)
 
     def arm(self) -> None:
-        signal.setitimer(signal.ITIMER_REAL, self._seconds)
+        if self._seconds is not None:
+            signal.setitimer(signal.ITIMER_REAL, self._seconds)
 
     def disarm(self) -> None:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        if self._seconds is not None:
+            signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 # -- the audit hook ----------------------------------------------------------------------------------------------
