@@ -16,7 +16,10 @@ TRACEBACK = 32_000
 
 def failure_of(error: BaseException, redactor: Redactor) -> Failure:
     """An exception as a failure, without secrets and whole: it is cut only when it is stored."""
-    message = error.message if isinstance(error, HermesError) else str(error)
+    try:
+        message = error.message if isinstance(error, HermesError) else str(error)
+    except Exception:  # the author's own __str__
+        message = ""
     return Failure(type=type(error).__name__, message=redactor.text(message or type(error).__name__))
 
 
