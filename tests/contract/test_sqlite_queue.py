@@ -146,6 +146,16 @@ def test_an_idle_runner_notices_that_its_file_is_another_one(files: Files) -> No
     assert [row.work.key for row in queue.work()] == ["", "a"]
 
 
+def test_an_epoch_lasts_as_long_as_its_file(files: Files) -> None:
+    queue = files.open()
+    before = queue.epoch()
+    queue.apply(Change(offer=[call("kept", "a")]), "ada")
+    assert queue.epoch() == before
+    files.delete()
+    queue.list_indexed()
+    assert queue.epoch() != before
+
+
 def test_a_wal_that_is_deleted_under_a_live_process_is_noticed(files: Files) -> None:
     queue = files.open()
     queue.apply(Change(offer=[call("kept", "a")]), "ada")
