@@ -10,7 +10,7 @@ import struct
 import subprocess
 import sys
 import termios
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -24,9 +24,10 @@ _LEFT_OUT = ("GIT_", "PYTEST_", "PYTHONHASHSEED", "HERMES_WORKFLOWS_", "COLUMNS"
 
 @dataclass
 class Session:
+    """What a reader has typed lies in `folder`; what they saw last is `printed`."""
+
     folder: Path
     printed: str = ""
-    _made: list[Path] = field(default_factory=list)
 
     @cached_property
     def workspace(self) -> Path:
@@ -83,7 +84,7 @@ class Session:
 
 
 def _chunks(descriptor: int) -> list[bytes]:
-    chunks = []
+    chunks: list[bytes] = []
     while True:
         try:
             chunk = os.read(descriptor, 65536)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import click
 import pytest
-from tests.docs.pages import ROOT
+from tests.docs.pages import PAGES, ROOT, name_of
 
 from hermes_workflows import authoring
 from hermes_workflows.cli.commands import commands
@@ -115,3 +116,14 @@ def _with_star(parts: list[str], signature: inspect.Signature) -> list[str]:
 def test_every_name_of_the_authoring_module_is_described() -> None:
     missing = [name for name in authoring.__all__ if not re.search(f"`@?{name}", _AUTHORING)]
     assert missing == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_a_command_that_stands_in_a_sentence_is_there_with_its_options(page: Path) -> None:
+    for line in re.findall(r"`hermes-workflows ([^`]+)`", page.read_text(encoding="utf-8")):
+        words = line.split()
+        name = " ".join(words[:2]) if " ".join(words[:2]) in _COMMANDS else words[0]
+        assert name in _COMMANDS, f"{name_of(page)}: hermes-workflows {line}"
+        options = _options(_COMMANDS[name])
+        unknown = [word for word in words if word.startswith("--") and word not in options]
+        assert unknown == [], f"{name_of(page)}: hermes-workflows {line}"
