@@ -1,4 +1,4 @@
-"""A runner on the in-memory twins: workflows from a file of their own, a clock that stands still, processes that die."""
+"""A runner on the in-memory twins: workflows from a file, a clock that stands still, processes that die."""
 
 from __future__ import annotations
 
@@ -20,10 +20,12 @@ from hermes_workflows.registry import parse
 from hermes_workflows.runner.agents import AgentCommand
 from hermes_workflows.runner.slices import SliceLimits
 from hermes_workflows.runner.worker import Runner, RunnerOptions, RunnerReport
+from hermes_workflows.store import index
 from hermes_workflows.store.memory_ledger import MemoryLedger
 from hermes_workflows.store.memory_queue import MemoryQueue
 from hermes_workflows.store.ports import Appended, Entry, Outcome
 from hermes_workflows.store.queue_port import Change, Lease
+from hermes_workflows.store.sqlite_queue import SqliteQueue
 from hermes_workflows.workspace import Surroundings, Workspace
 
 DEADLINE = 20.0
@@ -124,6 +126,7 @@ class Desk:
     clock: FrozenClock = field(default_factory=FrozenClock)
     ledger: MemoryLedger = field(default_factory=MemoryLedger)
     environment: Mapping[str, str] = field(default_factory=dict)
+    on_disk: bool = False
     queue: MemoryQueue = field(init=False)
     workspace: Workspace = field(init=False)
 
@@ -135,12 +138,18 @@ class Desk:
         """The workspace as another process has it open, which may have an end set to it."""
         registry = parse("{}", self.root / ".hermes" / "workflows.registry.json")
         ledger: MemoryLedger = self.ledger
-        queue = self.queue.reopen()
+        queue: Any = self._sqlite(registry.dbs["default"].sqlite) if self.on_disk else self.queue.reopen()
         if fate is not None:
             ledger = MortalLedger(self.ledger, fate)
             queue = MortalQueue(queue, fate)
         around = Surroundings(self.clock, self.environment)
         return Workspace(registry, registry.dbs["default"], ledger, queue, around)
+
+    def _sqlite(self, path: Path) -> SqliteQueue:
+        path.parent.mkdir(exist_ok=True)
+        return SqliteQueue.open(
+            path, clock=self.clock, rebuild=lambda: index.all_indexed(self.ledger), home=self.ledger.home
+        )
 
     def write(self, code: str, name: str = "flow.py") -> None:
         (self.root / name).write_text(HEAD + code)
@@ -212,9 +221,9 @@ class Desk:
 
     def lose_index(self) -> None:
         """As if somebody had deleted the SQLite file while nothing runs."""
-        from hermes_workflows.store import index
-
-        self.queue = MemoryQueue(clock=self.clock, rebuild=lambda: index.all_indexed(self.ledger), home="memory")
+        self.queue = MemoryQueue(
+            clock=self.clock, rebuild=lambda: index.all_indexed(self.ledger), home=self.ledger.home
+        )
         self.workspace = self.process()
 
 

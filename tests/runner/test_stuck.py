@@ -217,10 +217,9 @@ def test_changed_code_is_loaded_and_recorded_before_it_decides(desk: Desk) -> No
 
 def test_a_new_version_that_holds_a_secret_is_not_recorded(tmp_path: Path) -> None:
     desk = Desk(tmp_path, environment={"API_TOKEN": "kT9-secret-value-31"})
-    desk.run('@workflow\nasync def flow() -> str:\n    return await ask("Well?", key="q", returns=str)\n')
-    desk.write(
-        'KEY = "kT9-secret-value-31"\n\n@workflow\nasync def flow() -> str:\n    return await ask("Well?", key="q", returns=str)\n'
-    )
+    code = '@workflow\nasync def flow() -> str:\n    return await ask("Well?", key="q", returns=str)\n'
+    desk.run(code)
+    desk.write(f'KEY = "kT9-secret-value-31"\n\n{code}')
     desk.answer("q", "yes")
     desk.work()
     assert desk.marks() == ["secret"]

@@ -232,8 +232,8 @@ class Bodies:
         # Whatever the last decision was: after a crash every open call may be missing from the queue.
         held.unoffered = dict(live.outstanding)
         held.unwithdrawn.update(live.withdrawn)
-        if history.deliveries:
-            held.logs.clear()  # said when the run first came by here
+        if history.expected.get(live.after):
+            held.logs.clear()  # what this decision asked for stands there: its lines were said
         self._make_room()
         return held
 

@@ -106,7 +106,12 @@ def serve_timer(records: Records, lease: Lease) -> None:
             now = records.workspace.clock.now()
             records.append_results({held.run_id: [drafts.timer_fired(call, started, now, records.stamp(held))]})
     else:
-        # A deadline of the run itself, or a timer nobody waits for any more: the next decision sees to it.
+        # A deadline of the run itself, which another process may have set; or a timer nobody waits for any more.
+        now = records.workspace.clock.now().timestamp()
+        if key == CLEANUP:
+            held.cleanup_deadline = now
+        elif key == END:
+            held.end_deadline = now
         records.pending.offer.append(Work(held.run_id, "workflow"))
     records.pending.finish.append(lease)
 

@@ -1,0 +1,273 @@
+"""The runner's loop: what it counts, when it ends, how it is stopped, and what it does while the disk is full."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.runner.desks import DEADLINE, Desk, until
+
+from hermes_workflows.clock import SystemClock
+from hermes_workflows.errors import StoreFailure
+from hermes_workflows.runner import worker
+from hermes_workflows.store.memory_ledger import MemoryLedger
+from hermes_workflows.store.ports import Entry, Outcome
+
+ONE_STEP = """
+@step
+def work() -> str:
+    effect("work")
+    return "done"
+
+@workflow
+async def flow() -> str:
+    return await work()
+"""
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    return Desk(tmp_path)
+
+
+def test_commands_are_claimed_rows(desk: Desk) -> None:
+    desk.write(ONE_STEP)
+    desk.start()
+    assert (desk.work(max_commands=2).commands, desk.effects()) == (2, ["work"])
+    assert desk.paths() == ["run.json", "steps/work.json"]
+    report = desk.work(max_commands=5)
+    assert (report.commands, report.reason) == (1, "idle")
+    assert desk.summary().result == "done"
+
+
+def test_a_budget_that_is_used_up_ends_the_runner(desk: Desk) -> None:
+    desk.write(ONE_STEP)
+    desk.start()
+    report = desk.work(max_commands=1, idle_exit_after=None)
+    assert (report.commands, report.reason) == (1, "max-commands")
+
+
+def test_once_is_one_row(desk: Desk) -> None:
+    desk.write(ONE_STEP)
+    desk.start()
+    for executed in ([], ["work"], ["work"]):
+        report = desk.work(once=True, idle_exit_after=None)
+        assert (report.commands, report.reason, desk.effects()) == (1, "once", executed)
+    assert desk.summary().result == "done"
+    assert desk.work(once=True).reason == "nothing-queued"
+
+
+def test_results_that_are_ready_together_share_one_barrier(desk: Desk) -> None:
+    desk.write("""
+@step
+def work(n: int) -> int:
+    return n
+
+@workflow
+async def flow() -> int:
+    return sum(await parallel([work(n) for n in range(64)]))
+""")
+    desk.start()
+    calls: list[int] = []
+    append = desk.ledger.append
+
+    class Counting(MemoryLedger):
+        def append(self, entries: Sequence[Entry]) -> list[Outcome]:
+            calls.append(sum(len(entry.drafts) for entry in entries))
+            return append(entries)
+
+    process = desk.process()
+    process.ledger = _as(Counting, desk.ledger)
+    desk.work(on=process, concurrency=16)
+    assert desk.summary().result == sum(range(64))
+    assert sum(calls) == 65
+
+
+def _as(kind: type[MemoryLedger], ledger: MemoryLedger) -> MemoryLedger:
+    made = kind.__new__(kind)
+    made.__dict__.update(ledger.__dict__)
+    return made
+
+
+class FullDisk(MemoryLedger):
+    """Takes nothing while it is full."""
+
+    full = False
+    refused = 0
+
+    def append(self, entries: Sequence[Entry]) -> list[Outcome]:
+        if self.full:
+            self.refused += 1
+            raise StoreFailure("no space left on device", hint="free some")
+        return super().append(entries)
+
+
+@pytest.mark.parametrize(
+    "code", [ONE_STEP, ONE_STEP.replace("return await work()", "await asyncio.sleep(0.01)\n    return await work()")]
+)
+def test_a_full_disk_acknowledges_nothing_and_the_run_goes_on_when_there_is_space(tmp_path: Path, code: str) -> None:
+    desk = Desk(tmp_path, SystemClock())  # type: ignore[arg-type]  # pauses of real time are the subject
+    (desk.root / "flow.py").write_text(_headed(code))
+    desk.start()
+    process = desk.process()
+    disk = _as(FullDisk, desk.ledger)
+    assert isinstance(disk, FullDisk)
+    process.ledger, disk.full = disk, True
+    runner = desk.runner(on=process, idle_exit_after=None)
+    thread = threading.Thread(target=runner.run)
+    thread.start()
+    until(lambda: disk.refused > 1)
+    assert desk.paths() == ["run.json"]
+    assert not desk.summary().ended
+    disk.full = False
+    until(lambda: desk.summary().ended)
+    runner.request_stop()
+    thread.join(DEADLINE)
+    assert (desk.summary().result, desk.effects()) == ("done", ["work"])
+    # A pause between two attempts grows: a full disk is not hammered.
+    assert disk.refused < 20
+
+
+def _headed(code: str) -> str:
+    from tests.runner.desks import HEAD
+
+    return HEAD + code
+
+
+def test_a_stop_lets_executing_calls_finish(desk: Desk) -> None:
+    desk.write("""
+@workflow
+async def flow() -> str:
+    return (await bash("echo $$ > pid; while [ ! -e go ]; do sleep 0.01; done; echo done")).stdout.strip()
+""")
+    desk.start()
+    runner = desk.runner(idle_exit_after=None)
+    reports: list[Any] = []
+    thread = threading.Thread(target=lambda: reports.append(runner.run()))
+    thread.start()
+    until((desk.root / "pid").exists)
+    runner.request_stop()
+    (desk.root / "go").touch()
+    thread.join(DEADLINE)
+    assert reports[0].reason == "stopped"
+    assert desk.paths() == ["run.json", "steps/bash.json"]
+    desk.work()
+    assert desk.summary().result == "done"
+
+
+def test_a_second_stop_ends_what_executes_and_gives_it_back(desk: Desk) -> None:
+    desk.write("""
+@workflow
+async def flow() -> str:
+    return (await bash("echo begun >> effects; while [ ! -e go ]; do sleep 0.01; done; echo done")).stdout.strip()
+""")
+    desk.start()
+    runner = desk.runner(idle_exit_after=None)
+    thread = threading.Thread(target=runner.run)
+    thread.start()
+    until(desk.effects)
+    runner.request_stop()
+    runner.request_stop()
+    thread.join(DEADLINE)
+    assert not thread.is_alive()
+    assert (desk.paths(), desk.rows()) == (["run.json"], ["bash bash"])
+    (desk.root / "go").touch()
+    desk.work("bob")
+    assert (desk.summary().result, len(desk.effects())) == ("done", 2)
+
+
+def test_a_step_that_cannot_be_stopped_does_not_keep_the_runner(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "LEAVE_SECONDS", 0.2)
+    desk = Desk(tmp_path, SystemClock())  # type: ignore[arg-type]
+    (desk.root / "flow.py").write_text(
+        _headed("""
+@step
+def deaf() -> str:
+    import time
+    effect("begun")
+    while not (HERE / "go").exists():
+        time.sleep(0.01)
+    return "late"
+
+@workflow
+async def flow() -> str:
+    return await deaf()
+""")
+    )
+    desk.start()
+    runner = desk.runner(idle_exit_after=None)
+    thread = threading.Thread(target=runner.run)
+    thread.start()
+    until(desk.effects)
+    runner.request_stop()
+    runner.request_stop()
+    thread.join(DEADLINE)
+    assert not thread.is_alive()
+    assert desk.rows() == ["step deaf"]
+    (desk.root / "go").touch()
+    desk.work("bob")
+    assert desk.summary().result == "late"
+
+
+def test_a_line_is_said_once_whatever_is_replayed(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "hermes_workflows.runner")
+    desk.run("""
+@workflow
+async def flow() -> None:
+    log("before")
+    await ask("Well?", key="q", returns=str)
+    log("after")
+""")
+    desk.work()
+    desk.answer("q", "yes")
+    desk.work()
+    said = [record.getMessage() for record in caplog.records]
+    assert [line for line in said if line in ("wf: before", "wf: after")] == ["wf: before", "wf: after"]
+
+
+def test_finished_runs_are_sealed_when_it_is_quiet(desk: Desk) -> None:
+    desk.write('@workflow\nasync def flow() -> str:\n    return "done"\n')
+    with desk.working():
+        desk.start()
+        until(lambda: desk.summary().ended)
+        desk.clock.advance(1.0)
+        until(lambda: not desk.rows())
+        desk.clock.advance(10.0)
+        until(lambda: "wf" in desk.ledger._in_ledger)
+
+
+def test_one_faulty_run_never_ends_the_runner(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    from hermes_workflows.runner import advance
+
+    settle = advance._settle
+
+    def faulty(records: Any, held: Any, stop: Any) -> bool:
+        if held.run_id == "wf":
+            raise ZeroDivisionError("a fault of ours")
+        return settle(records, held, stop)
+
+    desk.write(ONE_STEP)
+    desk.start()
+    desk.start("other")
+    monkeypatch.setattr(advance, "_settle", faulty)
+    desk.work()
+    assert (desk.summary("other").result, desk.marks()) == ("done", ["internal"])
+    monkeypatch.undo()
+    # What may have been mended outside of the code is tried once by each runner that is started.
+    desk.work()
+    assert (desk.summary().result, desk.marks()) == ("done", [])
+
+
+def test_the_readme_of_a_question_travels_with_it(desk: Desk) -> None:
+    desk.run('@workflow\nasync def flow() -> str:\n    return await ask("Well?", key="q", returns=str)\n')
+    asked = desk.ledger.file("wf", "README.md") or b""
+    assert b"waiting" in asked
+    assert b"Well?" in asked
+    desk.answer("q", "yes")
+    desk.work()
+    assert b"completed" in (desk.ledger.file("wf", "README.md") or b"")
