@@ -34,7 +34,7 @@ def reopen(repository: Path, **seconds: float) -> GitLedger:
 def pending(repository: Path) -> Path:
     """Where our own writer prepares the new value of the run's ref."""
     ledger = open_git(repository.parent)
-    return Path(ledger._refs._pending_file("refs/runs/wf_a"))
+    return Path(ledger._refs._next_value("refs/runs/wf_a").path)
 
 
 def never(_: float) -> None:
@@ -49,13 +49,35 @@ def test_a_lock_of_a_writer_of_ours_that_died_is_taken_away_without_waiting(repo
     assert not (repository / "refs/runs/wf_a.lock").exists()
 
 
-def test_a_writer_that_died_right_after_moving_the_ref_left_nothing_that_harms(repository: Path) -> None:
-    os.link(repository / "refs/runs/wf_a", pending(repository))
+@pytest.mark.parametrize("left", [[""], [".old"], ["", ".old"]])
+def test_a_second_name_of_the_ref_that_a_dead_writer_left_is_never_written_to(
+    repository: Path, left: list[str]
+) -> None:
+    for suffix in left:
+        os.link(repository / "refs/runs/wf_a", f"{pending(repository)}{suffix}")
     before = (repository / "refs/runs/wf_a").read_text()
     ledger = reopen(repository)
     ledger.append([Entry("wf_a", (step_draft("one"),))])
     assert record(ledger, "wf_a", step_draft("two")).receipts[0].seq == 2
     assert git(repository, "rev-parse", "runs/wf_a~2") == before
+
+
+def test_the_file_of_a_refs_old_value_is_used_again(repository: Path) -> None:
+    ledger = reopen(repository)
+    files = []
+    for number in range(6):
+        record(ledger, "wf_a", step_draft(f"s{number}"))
+        files.append((repository / "refs/runs/wf_a").stat().st_ino)
+    assert files[0::2] == [files[0]] * 3
+    assert files[1::2] == [files[1]] * 3
+    assert files[0] != files[1]
+
+
+def test_a_file_kept_for_a_ref_may_hold_anything(repository: Path) -> None:
+    for content in ["", "short", "x" * 100]:
+        pending(repository).write_text(content)
+        record(reopen(repository), "wf_a", step_draft(f"after-{len(content)}"))
+        assert len((repository / "refs/runs/wf_a").read_text()) == 41
 
 
 def test_a_lock_of_git_that_nobody_touches_is_taken_away_in_the_end(repository: Path) -> None:
@@ -64,7 +86,7 @@ def test_a_lock_of_git_that_nobody_touches_is_taken_away_in_the_end(repository: 
     ledger = open_git(repository.parent, patience=impatient(sleep=waits.append))
     assert record(ledger, "wf_a", step_draft("work")).receipts[0].seq == 1
     assert waits
-    assert list((repository / "hermes/pending").iterdir()) == []
+    assert list((repository / "hermes/pending").glob("swept*")) == []
 
 
 def test_a_lock_of_git_that_is_alive_is_never_taken_away(repository: Path) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..core import layout
-from ..core.checks import CommitFacts, check_run, is_receipt
+from ..core.checks import CommitFacts, check_run
 from ..core.names import check_run_id, run_component
 from ..core.receipts import Receipt
 from ..errors import Conflict, IntegrityError, NotFound
@@ -26,7 +26,7 @@ _START = "0" * 40
 
 @dataclass
 class _Run:
-    """A run's files, and after which commit each receipt came."""
+    """A run's files, and after which commit each receipt came. `seqs` are the receipts' own, in that order."""
 
     run_id: str
     folder: str
@@ -35,6 +35,7 @@ class _Run:
     last_seq: int = -1
     sealed: bool = False
     files: dict[str, bytes] = field(default_factory=dict)
+    seqs: dict[str, int] = field(default_factory=dict)
     commits: dict[str, int] = field(default_factory=lambda: {_START: -1})
     history: list[CommitFacts] = field(default_factory=list)
 
@@ -48,9 +49,8 @@ class _Run:
     def head(self) -> Head:
         return Head(self.run_id, self.tip, self.folder, self.sealed)
 
-    def receipts(self) -> list[Receipt]:
-        receipts = (read_receipt(self, path) for path in filter(is_receipt, self.files))
-        return sorted(receipts, key=lambda receipt: receipt.seq)
+    def receipts(self, after: int) -> list[Receipt]:
+        return [read_receipt(self, path) for path, seq in self.seqs.items() if seq > after]
 
 
 class MemoryLedger:
@@ -98,7 +98,7 @@ class MemoryLedger:
             after = -1 if since is None else run.commits.get(since)
             if after is None:
                 raise IntegrityError(f"commit {since} is not one of run {run_id}")
-            return run.head(), [receipt for receipt in run.receipts() if receipt.seq > after]
+            return run.head(), run.receipts(after)
 
     def file(self, run_id: str, path: str) -> bytes | None:
         with self._lock:
@@ -145,6 +145,7 @@ class MemoryLedger:
         run.moved = next(self._moves)
         changed = tuple(path for path in answer.files if path in run.files)
         run.files.update(answer.files)
+        run.seqs.update((receipt.path, receipt.seq) for receipt in answer.receipts)
         run.last_seq = max((receipt.seq for receipt in answer.receipts), default=run.last_seq)
         run.tip = _commit_id(base, entry.run_id, answer)
         run.commits[run.tip] = run.last_seq

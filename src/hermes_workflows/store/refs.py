@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import hashlib
+import itertools
 import os
 import secrets
 import time
@@ -26,6 +27,7 @@ from dulwich.refs import DiskRefsContainer, Ref
 from ..errors import TemporarilyLocked
 from . import git_binary, peek
 from .durability import Barrier, Disk
+from .next_value import NextValue
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,8 @@ class Refs:
         finally:
             for folder in sorted({os.path.dirname(move.ref) for move in moves}):
                 self._publish(f"{self._repository}/{folder}")
+        for move in itertools.compress(moves, moved):
+            self._next_value(move.ref).recycle()
         return moved
 
     def drop(self, values: Mapping[str, str]) -> None:
@@ -93,6 +97,9 @@ class Refs:
             for ref, value in values.items():
                 with contextlib.suppress(FileLocked, FileNotFoundError):
                     container.remove_if_equals(Ref(ref.encode()), ObjectID(value.encode()))
+        for ref in values:
+            if peek.read_ref(self._repository, ref) is None:
+                self._next_value(ref).forget()
 
     @contextlib.contextmanager
     def _flock(self, stripe: str) -> Iterator[None]:
@@ -129,32 +136,16 @@ class Refs:
     def _prepare(self, moves: Sequence[Move], barrier: Barrier) -> None:
         """Write the new values, and let nothing that is renamed later reach the disk before them and the objects."""
         for move in moves:
-            path = self._pending_file(move.ref)
-            self._clear(path, f"{self._repository}/{move.ref}.lock")
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
-            os.write(descriptor, move.new.encode() + b"\n")
-            barrier.hold(descriptor, self._pending)
+            barrier.hold(self._next_value(move.ref).write(move.new), self._pending)
         barrier.settle()
 
-    @staticmethod
-    def _clear(pending: str, lock: str) -> None:
-        """Remove what a writer that died under our flock left behind."""
-        with contextlib.suppress(FileNotFoundError):
-            if os.path.samefile(pending, lock):
-                os.unlink(lock)
-        # Removed, never truncated: it may be a second name of the ref itself.
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(pending)
-
     def _swap(self, move: Move) -> bool:
-        path = f"{self._repository}/{move.ref}"
-        lock, pending = path + ".lock", self._pending_file(move.ref)
-        self._take(lock, pending)
+        value = self._next_value(move.ref)
+        self._take(value.lock, value.path)
         if peek.read_ref(self._repository, move.ref) != move.old:
-            os.unlink(lock)
+            os.unlink(value.lock)
             return False
-        os.rename(lock, path)
-        os.unlink(pending)
+        value.take_place()
         return True
 
     def _take(self, lock: str, pending: str) -> None:
@@ -207,8 +198,8 @@ class Refs:
             found = os.stat(folder)
             os.utime(folder, ns=(found.st_atime_ns, found.st_mtime_ns + 1 + secrets.randbelow(999_999)))
 
-    def _pending_file(self, ref: str) -> str:
-        return f"{self._pending}/{_digest(ref)}"
+    def _next_value(self, ref: str) -> NextValue:
+        return NextValue(f"{self._pending}/{_digest(ref)}", f"{self._repository}/{ref}")
 
 
 def _digest(name: str) -> str:
