@@ -31,7 +31,9 @@ def measured(workload: str, steps: int, concurrency: int = 4) -> dict[str, Any]:
 
 def steps_lines(rounds: int) -> None:
     print("\ndurable trivial steps, one run, one after the other (each one commit, durable before the next)")
-    print(f"{'n':>7} {'steps/s':>9} {'fsync limit/s':>14} {'ratio':>7} {'first 10th':>11} {'last 10th':>10} {'growth':>7}")
+    print(
+        f"{'n':>7} {'steps/s':>9} {'fsync limit/s':>14} {'ratio':>7} {'first 10th':>11} {'last 10th':>10} {'growth':>7}"
+    )
     for steps in STEPS:
         results = [measured("sequential", steps) for _ in range(1 if steps > 1_000 else rounds)]
         _print_row(_median(results))

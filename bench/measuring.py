@@ -1,6 +1,6 @@
 """One measurement in a process of its own: a workspace is made, a run goes through it, numbers come out as JSON.
 
-    python -m bench.measuring sequential 1000 --concurrency 4
+python -m bench.measuring sequential 1000 --concurrency 4
 """
 
 from __future__ import annotations
