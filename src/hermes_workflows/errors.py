@@ -130,11 +130,18 @@ class CallFailed(Exception):
 class AgentFailed(CallFailed):
     """No attempt of an agent gave an answer of the wanted type."""
 
+    @property
+    def attempts(self) -> list[dict[str, Any]]:
+        """Every attempt: its number, the type, message and details of its failure, and its usage."""
+        return list((self.details.get("details") or {}).get("attempts", ()))
+
 
 class BashFailed(CallFailed):
     """A command timed out, could not start, or exited non-zero under `check=True`."""
 
-    def __init__(self, message: str, *, key: str = "", details: dict[str, Any] | None = None, result: Any = None) -> None:
+    def __init__(
+        self, message: str, *, key: str = "", details: dict[str, Any] | None = None, result: Any = None
+    ) -> None:
         super().__init__(message, key=key, details=details)
         self.result = result
 

@@ -50,7 +50,8 @@ class FakeModel:
     @contextmanager
     def serving(self) -> Iterator[FakeModel]:
         """`url` is set while it serves."""
-        server = ThreadingHTTPServer(("127.0.0.1", 0), _handler_of(self))
+        handler = type("Handler", (_Handler,), {"model": self})
+        server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
         thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
         thread.start()
         self.url = f"http://127.0.0.1:{server.server_port}"
@@ -62,56 +63,55 @@ class FakeModel:
             thread.join()
 
 
-def _handler_of(model: FakeModel) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    model: FakeModel
 
-        def log_message(self, format: str, *args: Any) -> None:
-            pass
+    def log_message(self, *_: Any) -> None:
+        pass
 
-        def do_GET(self) -> None:
-            self._send({"object": "list", "data": [{"id": "fake-model", "object": "model"}], "models": []})
+    def do_GET(self) -> None:
+        self._send({"object": "list", "data": [{"id": "fake-model", "object": "model"}], "models": []})
 
-        def do_HEAD(self) -> None:
-            self._send({})
+    def do_HEAD(self) -> None:
+        self._send({})
 
-        def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers.get("content-length", 0))) or b"{}")
-            if "ount" in self.path and "okens" in self.path:  # countTokens, count_tokens
-                self._send({"input_tokens": INPUT_TOKENS, "totalTokens": INPUT_TOKENS})
-                return
-            model.requests.append(Request(self.path, _said(body), _tools(body), body))
-            if model.status != 200:
-                self._send({"type": "error", "error": {"type": "invalid_request_error", "message": REFUSAL}}, model.status)
-                return
-            speak = next(speak for part, speak in _DIALECTS.items() if part in self.path)
-            whole, events = speak(model, body)
-            if body.get("stream") or "stream" in self.path:
-                self._stream(events)
-            else:
-                self._send(whole)
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers.get("content-length", 0))) or b"{}")
+        if "ount" in self.path and "okens" in self.path:  # countTokens, count_tokens
+            self._send({"input_tokens": INPUT_TOKENS, "totalTokens": INPUT_TOKENS})
+            return
+        self.model.requests.append(Request(self.path, _said(body), _tools(body), body))
+        if self.model.status != 200:
+            error = {"type": "invalid_request_error", "message": REFUSAL}
+            self._send({"type": "error", "error": error}, self.model.status)
+            return
+        speak = next(speak for part, speak in _DIALECTS.items() if part in self.path)
+        whole, events = speak(self.model, body)
+        if body.get("stream") or "stream" in self.path:
+            self._stream(events)
+        else:
+            self._send(whole)
 
-        def _send(self, document: Json, status: int = 200) -> None:
-            data = json.dumps(document).encode()
-            self.send_response(status)
-            self.send_header("content-type", "application/json")
-            self.send_header("content-length", str(len(data)))
-            self.end_headers()
-            if self.command != "HEAD":
-                self.wfile.write(data)
+    def _send(self, document: Json, status: int = 200) -> None:
+        data = json.dumps(document).encode()
+        self.send_response(status)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(data)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(data)
 
-        def _stream(self, events: list[Json | str]) -> None:
-            self.send_response(200)
-            self.send_header("content-type", "text/event-stream")
-            self.send_header("connection", "close")
-            self.end_headers()
-            for event in events:
-                named = f"event: {event['type']}\n" if isinstance(event, dict) and "type" in event else ""
-                data = event if isinstance(event, str) else json.dumps(event)
-                self.wfile.write(f"{named}data: {data}\n\n".encode())
-            self.close_connection = True
-
-    return Handler
+    def _stream(self, events: list[Json | str]) -> None:
+        self.send_response(200)
+        self.send_header("content-type", "text/event-stream")
+        self.send_header("connection", "close")
+        self.end_headers()
+        for event in events:
+            named = f"event: {event['type']}\n" if isinstance(event, dict) and "type" in event else ""
+            data = event if isinstance(event, str) else json.dumps(event)
+            self.wfile.write(f"{named}data: {data}\n\n".encode())
+        self.close_connection = True
 
 
 def _said(value: Any) -> str:

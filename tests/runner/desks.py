@@ -17,9 +17,9 @@ from hermes_workflows.core.receipts import Provenance, Receipt
 from hermes_workflows.core.states import OperationalState
 from hermes_workflows.core.summary import RunSummary
 from hermes_workflows.registry import parse
-from hermes_workflows.runner.agents import AgentCommand
 from hermes_workflows.runner.slices import SliceLimits
 from hermes_workflows.runner.worker import Runner, RunnerOptions, RunnerReport
+from hermes_workflows.settings import AgentSettings
 from hermes_workflows.store import index
 from hermes_workflows.store.memory_ledger import MemoryLedger
 from hermes_workflows.store.memory_queue import MemoryQueue
@@ -240,7 +240,7 @@ def until(found: Callable[[], Any], what: str = "it never came") -> Any:
     return value
 
 
-def scripted_agent(root: Path, code: str) -> AgentCommand:
+def scripted_agent(root: Path, code: str) -> dict[str, AgentSettings]:
     """An agent whose answers are written in Python: `request` is what it was asked, `say(value)` answers."""
     import sys
 
@@ -253,7 +253,7 @@ def scripted_agent(root: Path, code: str) -> AgentCommand:
         "def say(value, **usage):\n"
         "    print(json.dumps({'schema': 'hermes.agent-response/1', 'output': value, 'usage': usage or None}))\n" + code
     )
-    return AgentCommand((sys.executable, "-S", "-E", str(script)))
+    return {"*": AgentSettings("command", (sys.executable, "-S", "-E", str(script)))}
 
 
 def shown(value: Any) -> str:

@@ -17,8 +17,9 @@ import pytest
 
 from hermes_workflows.core.redaction import Redactor
 from hermes_workflows.core.values import codec_for
-from hermes_workflows.runner.agents import AgentAttempt, AgentCommand, AgentOutcome, AgentRequest, run_agent
+from hermes_workflows.runner.agents import AgentAttempt, AgentOutcome, AgentRequest, World, run_agent
 from hermes_workflows.runner.processes import StopSignal
+from hermes_workflows.settings import AgentSettings
 
 NOW = datetime(2026, 11, 29, 10, 0, tzinfo=UTC)
 SECRET = "hunter2-hunter2"
@@ -68,13 +69,9 @@ class Agents:
         )
         return run_agent(
             request,
-            AgentCommand(argv, fields.get("timeout", 60.0)),
+            AgentSettings("command", argv, timeout=fields.get("timeout", 60.0)),
             codec,
-            stop=self.stop,
-            redactor=Redactor({"PW": SECRET}),
-            env={"PATH": os.environ["PATH"]},
-            cwd=self.folder,
-            now=lambda: NOW,
+            World(self.folder, {"PATH": os.environ["PATH"]}, Redactor({"PW": SECRET}), self.stop, lambda: NOW),
             on_attempt=self.on_attempt,
             attempts=fields.get("attempts", 3),
         )
@@ -113,6 +110,9 @@ def test_an_agent_reads_a_request_and_answers_with_a_response(agents: Agents) ->
         "input": {"topic": "docs"},
         "model": "small",
         "returns": codec_for(Answer).json_schema,
+        "tools": None,
+        "files": [],
+        "budget_usd": None,
         "previous": None,
     }
 
@@ -197,7 +197,11 @@ def test_an_attempt_that_did_not_end_well_is_no_answer(agents: Agents, script: s
 
 def test_an_agent_that_cannot_start_fails_once_and_says_why(agents: Agents) -> None:
     outcome = agents.ask_command(("no-such-agent",))
-    assert failure(outcome) == ("NotStarted", "the agent could not be started: no-such-agent: there is no such command")
+    kind, message = failure(outcome)
+    assert kind == "NotStarted"
+    assert message.startswith(
+        "the agent could not be started: no-such-agent: there is no such command; is it on the PATH"
+    )
     assert len(outcome.attempts) == 1
 
 

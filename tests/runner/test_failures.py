@@ -324,7 +324,7 @@ async def flow() -> int:
 """)
     desk.start()
     desk.work(
-        agent=scripted_agent(desk.root, "say(7 if request['previous'] else 'seven', input_tokens=10, output_tokens=1)")
+        agents=scripted_agent(desk.root, "say(7 if request['previous'] else 'seven', input_tokens=10, output_tokens=1)")
     )
     done = desk.summary()
     assert done.result == 7
@@ -339,7 +339,7 @@ async def flow() -> int:
     return await agent("counter", "How many?", returns=int, timeout=0.3)
 """)
     desk.start()
-    desk.work(agent=scripted_agent(desk.root, "import time; time.sleep(60)"))
+    desk.work(agents=scripted_agent(desk.root, "import time; time.sleep(60)"))
     assert desk.summary().status == "failed"
     assert desk.receipt("steps/counter.json").error.type == "Timeout"
 
@@ -355,8 +355,8 @@ async def flow() -> str:
     writer = scripted_agent(desk.root, "say(request['prompt'])")
     desk.write(code % "old")
     desk.start()
-    desk.work(agent=writer)
+    desk.work(agents=writer)
     desk.write(code % "new")
     desk.answer("ship", "yes")
-    desk.work(agent=writer)
+    desk.work(agents=writer)
     assert desk.marks() == ["divergence"]

@@ -359,7 +359,7 @@ def test_an_agent_call_waits_for_a_runner_that_has_an_agent(desk: Desk) -> None:
     desk.run(AGENT)
     assert desk.marks() == ["no-agent"]
     assert "--agent-command" in str(desk.state().next_action)
-    desk.work(agent=scripted_agent(desk.root, "say('written')"))
+    desk.work(agents=scripted_agent(desk.root, "say('written')"))
     assert (desk.summary().result, desk.marks()) == ("written", [])
 
 

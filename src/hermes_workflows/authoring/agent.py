@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Any, TypeVar, overload
 
 from ..core.calls import Call, CallSpec
+from ..core.encoding import Plain
 from ..core.retry import Retry
 from ..core.values import TypeCodec, codec_for, plain
-from ..errors import AgentFailed
-from .requests import check_seconds, part, request_of
+from ..errors import AgentFailed, InvalidInput
+from .requests import check_seconds, part, relative, request_of
 
 T = TypeVar("T")
 
@@ -23,12 +27,19 @@ _UNSET = _Unset()
 
 @dataclass(frozen=True)
 class AgentOptions:
-    """What an executor needs and no fingerprint holds. `timeout` in seconds, None for the runner's own."""
+    """What an executor needs. `timeout` in seconds and `budget` in USD, None for the runner's own; paths are
+    relative to the workspace.
+    """
 
     codec: TypeCodec[Any]
     timeout: float | None
     retry: Retry | None
     mock_output: Any
+    tools: tuple[str, ...] | None = None
+    skills: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    workspace_dir: str = "."
+    budget: float | None = None
 
     @property
     def mocked(self) -> bool:
@@ -44,7 +55,12 @@ def agent(
     key: str | None = None,
     key_by: object = None,
     model: str | None = None,
+    tools: Sequence[str] | None = None,
+    skills: Sequence[str | PurePath] = (),
+    files: Sequence[str | PurePath] = (),
+    workspace_dir: str | PurePath = ".",
     timeout: float | None = None,
+    budget: float | None = None,
     retry: Retry | None = None,
     mock_output: Any = _UNSET,
 ) -> Call[dict[str, Any]]: ...
@@ -58,7 +74,12 @@ def agent(
     key: str | None = None,
     key_by: object = None,
     model: str | None = None,
+    tools: Sequence[str] | None = None,
+    skills: Sequence[str | PurePath] = (),
+    files: Sequence[str | PurePath] = (),
+    workspace_dir: str | PurePath = ".",
     timeout: float | None = None,
+    budget: float | None = None,
     retry: Retry | None = None,
     mock_output: Any = _UNSET,
 ) -> Call[T]: ...
@@ -72,7 +93,12 @@ def agent(
     key: str | None = None,
     key_by: object = None,
     model: str | None = None,
+    tools: Sequence[str] | None = None,
+    skills: Sequence[str | PurePath] = (),
+    files: Sequence[str | PurePath] = (),
+    workspace_dir: str | PurePath = ".",
     timeout: float | None = None,
+    budget: float | None = None,
     retry: Retry | None = None,
     mock_output: Any = _UNSET,
 ) -> Call[Any]: ...
@@ -85,19 +111,38 @@ def agent(
     key: str | None = None,
     key_by: object = None,
     model: str | None = None,
+    tools: Sequence[str] | None = None,
+    skills: Sequence[str | PurePath] = (),
+    files: Sequence[str | PurePath] = (),
+    workspace_dir: str | PurePath = ".",
     timeout: float | None = None,
+    budget: float | None = None,
     retry: Retry | None = None,
     mock_output: Any = _UNSET,
 ) -> Call[Any]:
     """Ask an agent for a value of type `returns`.
 
-    `timeout` (seconds) is a real deadline for one attempt. `retry` says how often an answer of the wrong type,
-    or none, is asked for again; each attempt is recorded with its usage. `mock_output` answers in the agent's
-    stead and is recorded as a mock.
-    Raises AgentFailed at the await when no attempt succeeded.
+    `model`, `tools` (names as the agent's program has them, none for `[]`), `skills` (texts put before the prompt),
+    `files` (named to the agent) and `workspace_dir` (where it works; all three relative to the workspace) belong to
+    the question: another value is another request. The contents of files and skills are hashed when the call starts
+    and refused when they hold secrets.
+    `timeout` (seconds) is a real deadline for one attempt. `budget` (USD) is a cap on what the agent reports as cost:
+    no attempt starts beyond it. `retry` says how many attempts there are in all: an answer of the wrong type is asked
+    for again at once, with the reasons; every other failure only with a `retry`, after its pause. Each attempt is
+    recorded with its usage. `mock_output` answers in the agent's stead and is recorded as a mock.
+    Raises AgentFailed, with all attempts, at the await when none succeeded.
     """
     codec = codec_for(returns)
     check_seconds("agent(timeout=…)", timeout)
+    folder, paths, texts = _given(workspace_dir, files, skills)
+    allowed = None if tools is None else tuple(_texts("tools", tools))
+    # Only what was given stands in the request: a call that says nothing about tools is the question it always was.
+    more: dict[str, Plain] = {}
+    for argument, value in (("tools", allowed), ("skills", texts or None), ("files", paths or None)):
+        if value is not None:
+            more[argument] = list(value)
+    if folder != ".":
+        more["workspace_dir"] = folder
     request, refused = request_of(
         lambda: {
             "name": name or "agent",
@@ -105,7 +150,11 @@ def agent(
             "input": part("input", plain, input),
             "model": model,
             "returns": codec.reduced_schema,
+            **more,
         }
+    )
+    options = AgentOptions(
+        codec, timeout, retry, mock_output, allowed, texts, paths, folder, _usd("agent(budget=…)", budget)
     )
     return Call(
         CallSpec(
@@ -114,9 +163,35 @@ def agent(
             request=request,
             decode=lambda receipt: codec.from_plain(receipt.output),
             failure=AgentFailed,
-            options=AgentOptions(codec, timeout, retry, mock_output),
+            options=options,
             key=key,
             key_by=key_by,
             refused=refused,
         )
     )
+
+
+def _given(
+    folder: str | PurePath, files: Sequence[str | PurePath], skills: Sequence[str | PurePath]
+) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+    """Paths as they stand in a request."""
+    return (
+        relative("agent()", folder),
+        tuple(relative("agent()", path) for path in _texts("files", files)),
+        tuple(relative("agent()", path) for path in _texts("skills", skills)),
+    )
+
+
+def _texts(argument: str, values: Sequence[Any]) -> list[str]:
+    # A text is a sequence of texts too, and never what is meant.
+    if isinstance(values, str) or not all(isinstance(value, str | PurePath) and value for value in values):
+        raise InvalidInput(f"agent({argument}=…) takes a list of texts", hint=f"agent({argument}=['…'])")
+    return [str(value) for value in values]
+
+
+def _usd(what: str, amount: Any) -> float | None:
+    if amount is None:
+        return None
+    if isinstance(amount, bool) or not isinstance(amount, int | float) or not 0 < amount < math.inf:
+        raise InvalidInput(f"{what}: {amount!r} is no amount of USD", hint="more than 0")
+    return float(amount)

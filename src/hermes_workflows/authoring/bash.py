@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
-from ..core.calls import Call, CallSpec, current_run
+from ..core.calls import Call, CallSpec
 from ..core.encoding import Plain
 from ..core.receipts import Receipt
 from ..core.redaction import Redactor
 from ..core.retry import Retry
 from ..errors import BashFailed, InvalidInput
-from .requests import check_seconds
+from .requests import check_seconds, relative
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def bash(
     exits non-zero; InvalidInput for arguments that make no command.
     """
     check_seconds("bash(timeout=…)", timeout)
-    cwd = _relative(cwd)
+    cwd = relative("bash()", cwd)
     argv = (shell, "-c", command) if isinstance(command, str) else _words(command)
     variables = _variables(env or {})
     hidden = Redactor({f"redact-{number}": value for number, value in enumerate(redact, 1)}) if redact else None
@@ -123,13 +123,6 @@ def _variables(env: Mapping[Any, Any]) -> dict[str, str | Secret]:
         if not isinstance(name, str) or not isinstance(value, str | Secret):
             raise InvalidInput(f"bash(env=…): {name!r} must be text or secret(…), not {type(value).__name__}")
     return dict(env)
-
-
-def _relative(cwd: str) -> str:
-    """Paths in requests are relative to the workspace, so that a run means the same wherever it is checked out."""
-    root = current_run("bash()").root
-    path = PurePath(cwd)
-    return path.relative_to(root).as_posix() if root and path.is_relative_to(root) else path.as_posix()
 
 
 def _result(receipt: Receipt, check: bool) -> BashResult:

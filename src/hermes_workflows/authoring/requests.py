@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from pathlib import PurePath
 from typing import TypeVar
 
+from ..core.calls import current_run
 from ..core.encoding import Plain
 from ..core.loop import MAX_DELAY
 from ..errors import InvalidInput, UnstorableValue
@@ -27,6 +29,15 @@ def part(name: str, write: Callable[[T], Plain], value: T) -> Plain:
         return write(value)
     except UnstorableValue as error:
         raise UnstorableValue(f"/{name}{error.path}", error.reason, hint=error.hint) from None
+
+
+def relative(what: str, path: str | PurePath) -> str:
+    """Paths in requests are relative to the workspace, so that a run means the same wherever it is checked out.
+
+    `what` is the primitive; raises NotInAWorkflow outside of a body.
+    """
+    root, pure = current_run(what).root, PurePath(path)
+    return pure.relative_to(root).as_posix() if root and pure.is_relative_to(root) else pure.as_posix()
 
 
 def check_seconds(what: str, seconds: float | None) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import shlex
 import signal
 import socket
 from collections.abc import Callable, Iterator, Sequence
@@ -15,6 +14,7 @@ import click
 
 from ..facts import is_healthy
 from ..registry import DatabasePaths
+from .agents import agent_options, chosen_agents, fallback_agent
 from .hashseed import fix_hash_seed
 from .scope import Scope, Session, output_options, scoped
 from .show import columns, runner_document, work_document
@@ -41,12 +41,10 @@ def _runner_options(command: Callable[..., Any]) -> Callable[..., Any]:
             click.option("--worker-id", metavar="NAME", help="Who this is in receipts; host and process otherwise."),
             click.option("--lease-seconds", type=click.FloatRange(min=0.5), default=30.0, show_default=True),
             click.option("--concurrency", type=click.IntRange(1), default=4, show_default=True, help="Calls at once."),
-            click.option("--agent-command", metavar="PROGRAM", help="What answers `agent` calls: JSON in, JSON out."),
-            click.option("--agent-arg", "agent_args", metavar="ARG", multiple=True, help="An argument for it."),
         )
     ):
         command = option(command)
-    return output_options(command)
+    return output_options(agent_options(command))
 
 
 def _looping(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -121,7 +119,8 @@ def drain(workspace: Workspace) -> None:
     from ..runner.worker import Runner, RunnerOptions
 
     _logging()
-    options = RunnerOptions(worker_id=_worker_id(), idle_exit_after=_DRAIN_IDLE_SECONDS)
+    fallback = fallback_agent(workspace.environment)
+    options = RunnerOptions(_worker_id(), idle_exit_after=_DRAIN_IDLE_SECONDS, agent_fallback=fallback)
     with _stopped_by_signals(made := Runner([workspace], options)) as stopped:
         made.run()
     if signal.SIGINT in stopped:
@@ -130,16 +129,14 @@ def drain(workspace: Workspace) -> None:
 
 def _work(session: Session, *, config: str | None, dbs: Sequence[str], once: bool = False, **options: Any) -> int:
     from ..loader import Loader
-    from ..runner.agents import AgentCommand
     from ..runner.worker import Runner, RunnerOptions
 
     fix_hash_seed(session)
     _logging()
     scope = Scope(session, config, dbs[0] if dbs else None)
-    command, args = options.pop("agent_command"), options.pop("agent_args")
-    agent = AgentCommand((*shlex.split(command), *args)) if command else None
+    agents = chosen_agents(options, session.environment, scope.start)
     name = options.pop("worker_id") or _worker_id()
-    chosen = RunnerOptions(worker_id=name, agent=agent, once=once, **options)
+    chosen = RunnerOptions(worker_id=name, agents=agents.named, agent_fallback=agents.fallback, once=once, **options)
     loader = Loader(scope.registry)
     with ExitStack() as opened:
         workspaces = [

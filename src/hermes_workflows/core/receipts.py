@@ -77,6 +77,12 @@ class Execution(BaseModel):
     redactions: dict[str, int] | None = None
     mock: bool | None = None
     transcript: dict[str, Any] | None = None
+    # Who was asked, and what with: an agent's preset, the model that answered, its program's name for the
+    # conversation, and the sha256 of each file it was given.
+    preset: str | None = None
+    model: str | None = None
+    session: str | None = None
+    files: dict[str, str] | None = None
     provenance: Provenance | None = None
     due_at: Time | None = None
     expires_at: Time | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from ..core import layout
 from ..core.calls import Call
 from ..errors import HermesError, NotFound, StoreFailure, TemporarilyLocked
 from ..store.queue_port import Claim, Kind, Lease, Work
@@ -174,7 +175,10 @@ class Dispatcher:
             pending.release.append(lease)
 
     def _execute(self, lease: Lease, held: Held, call: Call[Any]) -> None:
-        job = Job(held.run_id, call, held.attempts.get(call.key, 0) + 1, held.loaded.code, self.around)
+        made = held.attempts.get(call.key, 0)
+        notes = (held.live.noted.get(layout.attempt(call.key, number)) for number in range(1, made + 1))
+        earlier = tuple(note for note in notes if note is not None)
+        job = Job(held.run_id, call, made + 1, held.loaded.code, self.around, earlier)
         self.active[lease.token] = Active(lease, job)
         self._start(lease, job)
 

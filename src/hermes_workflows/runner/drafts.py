@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -127,13 +128,27 @@ def _noted(call: Call[Any], now: datetime, stamp: Stamp, **execution: Any) -> Dr
 
 def finished(job: Job, executed: Executed, started: datetime, ended: datetime, stamp: Stamp) -> Draft:
     """The result of an execution. A value that cannot be stored fails the call, once, and says where it is."""
-    return _stored(_call_receipt(job, executed, started, ended, stamp, layout.step(job.call.key)), _author(job))
+    told = replace(executed, error=_with_attempts(job, executed))
+    return _stored(_call_receipt(job, told, started, ended, stamp, layout.step(job.call.key)), _author(job))
 
 
 def attempt_failed(job: Job, executed: Executed, started: datetime, ended: datetime, stamp: Stamp) -> Draft:
     """A failed attempt that will be tried again."""
-    path = layout.attempt(job.call.key, job.attempt)
+    path = layout.attempt(job.call.key, executed.attempt or job.attempt)
     return _stored(_call_receipt(job, executed, started, ended, stamp, path), _author(job))
+
+
+def _with_attempts(job: Job, executed: Executed) -> Failure | None:
+    """The error of a call that has failed for good, with every attempt of it."""
+    if executed.error is None or executed.status != "failed" or not (job.earlier or executed.attempts):
+        return executed.error
+    earlier = [
+        {"attempt": each.execution.attempt, **(each.error.model_dump(exclude_none=True) if each.error else {})}
+        | ({"usage": each.execution.usage.model_dump()} if each.execution.usage else {})
+        for each in job.earlier
+    ]
+    details = {**(executed.error.details or {}), "attempts": [*earlier, *map(dict, executed.attempts)]}
+    return executed.error.model_copy(update={"details": details})
 
 
 def agent_attempt(job: Job, attempt: AgentAttempt, stamp: Stamp) -> Draft:
@@ -157,6 +172,8 @@ def agent_attempt(job: Job, attempt: AgentAttempt, stamp: Stamp) -> Draft:
             usage=attempt.usage,
             redactions=dict(attempt.redactions) or None,
             transcript=dict(attempt.transcript),
+            model=attempt.model,
+            session=attempt.session,
         ),
     )
     return _stored(receipt, _author(job))
@@ -188,7 +205,7 @@ def _call_receipt(
         error=storable(executed.error),
         execution=stamp.execution(
             call,
-            attempt=job.attempt,
+            attempt=executed.attempt or job.attempt,
             operation_id=job.operation_id,
             started_at=in_milliseconds(started),
             finished_at=in_milliseconds(ended),
@@ -197,6 +214,7 @@ def _call_receipt(
             redactions=dict(executed.redactions) or None,
             transcript=dict(executed.transcript) if executed.transcript else None,
             mock=executed.mock or None,
+            **executed.noted,
         ),
     )
 

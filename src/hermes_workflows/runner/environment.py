@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from ..settings import EnvironmentRules
+
 ORIGINAL_HASHSEED = "HERMES_WORKFLOWS_ORIGINAL_HASHSEED"
 """Set by whoever starts a deciding process with `PYTHONHASHSEED=0`: the value before, empty if there was none."""
 
@@ -28,13 +30,17 @@ _SETTING = re.compile(
 _COLOURS = frozenset({"FORCE_COLOR", "CLICOLOR_FORCE"})
 
 
-def clean_environment(environ: Mapping[str, str], extra: Mapping[str, str] | None = None) -> dict[str, str]:
+def clean_environment(
+    environ: Mapping[str, str], extra: Mapping[str, str] | None = None, rules: EnvironmentRules | None = None
+) -> dict[str, str]:
     """`environ` for a child: without `GIT_*` and nested-session marks, with `PYTHONHASHSEED` as the user had it.
 
-    `extra` is what the author of the call wants; it wins over everything.
+    `rules` are the operator's; `extra` is what the author of the call wants, and wins over everything.
     """
-    clean = {name: value for name, value in environ.items() if not _removed(name)}
-    original = clean.pop(ORIGINAL_HASHSEED, None)
+    passes = rules.passes if rules else lambda _: True
+    clean = {name: value for name, value in environ.items() if not _removed(name) and passes(name)}
+    original = environ.get(ORIGINAL_HASHSEED)
+    clean.pop(ORIGINAL_HASHSEED, None)
     if original is not None:
         clean.pop("PYTHONHASHSEED", None)
     if original:

@@ -8,19 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import datetime
 
-from ..authoring.agent import AgentOptions
 from ..authoring.bash import BashOptions, Secret
 from ..core.encoding import Plain
 from ..core.receipts import Failure
-from ..errors import HermesError, InvalidInput
-from .agents import AgentCommand, AgentRequest, run_agent
+from ..errors import InvalidInput
+from .agent_calls import execute_agent, from_environment
 from .environment import clean_environment
 from .failures import failure_of
-from .jobs import Executed, Job, NoAgent, Report
+from .jobs import Executed, Job, Report
 from .processes import Command, Outcome, Stream, run_command
 from .steps import execute_step
-
-_DEFAULT_AGENT_ATTEMPTS = 3
 
 
 def execute(job: Job, report: Report) -> tuple[Executed, datetime, datetime]:
@@ -52,7 +49,7 @@ def _cancelled(job: Job) -> Failure:
 def _execute_bash(job: Job, report: Report) -> Executed:
     options: BashOptions = job.call.spec.options
     around = job.surroundings
-    secrets = _secrets(options.env, around.environment)
+    secrets = from_environment([value.name for value in options.env.values() if isinstance(value, Secret)], around)
     redactor = around.redactor.extended(
         {**secrets, **{f"redact-{number}": value for number, value in enumerate(options.redact, 1)}}
     )
@@ -60,7 +57,7 @@ def _execute_bash(job: Job, report: Report) -> Executed:
     command = Command(
         argv=options.argv,
         cwd=around.root / options.cwd,
-        env=clean_environment(around.environment, given),
+        env=clean_environment(around.environment, given, around.rules),
         timeout=options.timeout,
     )
     outcome = run_command(command, stop=job.stop, redactor=redactor, now=around.clock.now)
@@ -70,14 +67,6 @@ def _execute_bash(job: Job, report: Report) -> Executed:
         return Executed("completed", output, redactions=redactions)
     status = "cancelled" if outcome.ended == "stopped" else "failed"
     return Executed(status, output, _bash_failure(job, outcome, options), redactions=redactions)
-
-
-def _secrets(env: Mapping[str, str | Secret], environment: Mapping[str, str]) -> dict[str, str]:
-    names = [value.name for value in env.values() if isinstance(value, Secret)]
-    missing = [name for name in names if name not in environment]
-    if missing:
-        raise HermesError(f"the runner's environment has no {', '.join(missing)}", hint="export it and start it again")
-    return {name: environment[name] for name in names}
 
 
 def _bash_output(outcome: Outcome) -> Plain:
@@ -112,56 +101,8 @@ def _bash_failure(job: Job, outcome: Outcome, options: BashOptions) -> Failure:
     return Failure(type="NotStarted", message=f"could not be started: {reason}")
 
 
-# -- agent -------------------------------------------------------------------------------------------------------
-
-
-def _execute_agent(job: Job, report: Report) -> Executed:
-    options: AgentOptions = job.call.spec.options
-    around = job.surroundings
-    if options.mocked:
-        output = around.redactor.plain(options.codec.to_plain(options.mock_output))
-        return Executed("completed", output, mock=True)
-    if around.agent is None:
-        raise NoAgent("this runner has no agent command")
-    request = job.call.request
-    outcome = run_agent(
-        AgentRequest(
-            run=job.run_id,
-            key=job.call.key,
-            operation_id=job.operation_id,
-            attempt=job.attempt,
-            name=str(request["name"]),
-            prompt=str(request["prompt"]),
-            input=request["input"],
-            model=None if request["model"] is None else str(request["model"]),
-            returns=options.codec.json_schema,
-        ),
-        around.agent if options.timeout is None else AgentCommand(around.agent.argv, options.timeout),
-        options.codec,
-        stop=job.stop,
-        redactor=around.redactor,
-        env=clean_environment(around.environment),
-        cwd=around.root,
-        attempts=options.retry.attempts if options.retry else _DEFAULT_AGENT_ATTEMPTS,
-        now=around.clock.now,
-        on_attempt=report,
-    )
-    last = outcome.attempts[-1]
-    return Executed(
-        outcome.status,
-        outcome.output,
-        outcome.error,
-        # Earlier attempts have receipts with their own usage; a sum here would count it twice.
-        usage=last.usage,
-        redactions=last.redactions,
-        transcript=last.transcript,
-        # run_agent has used up the attempts itself: each had to carry the errors of the one before.
-        retryable=False,
-    )
-
-
 EXECUTORS: Mapping[str, Callable[[Job, Report], Executed]] = {
     "step": execute_step,
     "bash": _execute_bash,
-    "agent": _execute_agent,
+    "agent": execute_agent,
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,10 +11,11 @@ from typing import Any
 from ..core.calls import Call
 from ..core.clock import Clock
 from ..core.encoding import Plain
-from ..core.receipts import Failure, Usage
+from ..core.receipts import Failure, Receipt, Usage
 from ..core.redaction import Redactor
 from ..errors import HermesError
-from .agents import AgentAttempt, AgentCommand
+from ..settings import Agents, EnvironmentRules
+from .agents import AgentAttempt
 from .stopping import StopSignal
 
 
@@ -22,6 +23,7 @@ from .stopping import StopSignal
 class Surroundings:
     """What executors know of the world: handed down from the command line, never asked for here.
 
+    `rules` say which variables commands and agents get; `recorded` gives the receipts of a run, by its id;
     `left_behind` are the threads of steps that ran over their deadline.
     """
 
@@ -29,7 +31,9 @@ class Surroundings:
     environment: Mapping[str, str]
     redactor: Redactor
     clock: Clock
-    agent: AgentCommand | None = None
+    agents: Agents = field(default_factory=lambda: Agents({}, {}))
+    recorded: Callable[[str], Sequence[Receipt]] = lambda _: ()
+    rules: EnvironmentRules = EnvironmentRules()
     left_behind: list[threading.Thread] = field(default_factory=list)
 
 
@@ -37,7 +41,8 @@ class Surroundings:
 class Job:
     """One execution of one call, which the code version `code` asked for.
 
-    `stop` is set when nobody wants the result any more, or the runner ends.
+    `earlier` are the receipts of its failed attempts; `stop` is set when nobody wants the result any more, or the
+    runner ends.
     """
 
     run_id: str
@@ -45,6 +50,7 @@ class Job:
     attempt: int
     code: str
     surroundings: Surroundings
+    earlier: tuple[Receipt, ...] = ()
     stop: StopSignal = field(default_factory=StopSignal)
 
     @property
@@ -55,7 +61,11 @@ class Job:
 
 @dataclass(frozen=True)
 class Executed:
-    """How a call ended. `status` is completed, failed or cancelled; `retryable` says whether trying again may help."""
+    """How a call ended. `status` is completed, failed or cancelled; `retryable` says whether trying again may help.
+
+    `attempt` is the number of the last attempt, where one execution makes several, and `attempts` tells the failed
+    ones among them; `noted` are further facts for the receipt's `execution`.
+    """
 
     status: str
     output: Plain = None
@@ -65,6 +75,9 @@ class Executed:
     transcript: Mapping[str, Any] | None = None
     mock: bool = False
     retryable: bool = True
+    attempt: int | None = None
+    attempts: tuple[Mapping[str, Any], ...] = ()
+    noted: Mapping[str, Any] = field(default_factory=dict)
 
 
 class NoAgent(HermesError):

@@ -29,6 +29,8 @@ class AgentRequest(BaseModel):
     """What the agent reads. `returns` is the JSON Schema of the answer; `attempt` counts from 1.
 
     `operation_id` is the same for every execution of one call, so that a service can recognise a repeat.
+    `tools` are the only ones the agent may use, null for no limit; `files` are those its task is about, as seen from
+    the folder it starts in; `budget_usd` is what it may still spend.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -43,6 +45,9 @@ class AgentRequest(BaseModel):
     input: Any = None
     model: str | None = None
     returns: Any = None
+    tools: tuple[str, ...] | None = None
+    files: tuple[str, ...] = ()
+    budget_usd: float | None = None
     previous: Previous | None = None
 
 
@@ -65,7 +70,10 @@ class AgentUsage(BaseModel):
 
 
 class AgentResponse(BaseModel):
-    """What an agent may print instead of the bare value. `error` set means that it failed, whatever else it says."""
+    """What an agent may print instead of the bare value. `error` set means that it failed, whatever else it says.
+
+    `model` is the one that answered, `session` the name under which the agent's program keeps the conversation.
+    """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -73,6 +81,8 @@ class AgentResponse(BaseModel):
     output: Any = None
     usage: AgentUsage | None = None
     error: str | None = None
+    model: str | None = None
+    session: str | None = None
 
     @property
     def has_output(self) -> bool:
@@ -94,6 +104,11 @@ class AgentResponse(BaseModel):
             return None
         return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
+    @field_validator("model", "session", mode="before")
+    @classmethod
+    def _name_if_readable(cls, value: object) -> str | None:
+        return value if isinstance(value, str) else None
+
 
 def response_in(value: object) -> AgentResponse | None:
     """The response that a JSON value is; None if it is something else."""
@@ -107,14 +122,45 @@ def response_in(value: object) -> AgentResponse | None:
 
 
 def _result_message(value: dict[str, Any]) -> AgentResponse:
-    """What some agents print by themselves: prose in `result`, typed data beside it, failures with exit status 0."""
+    """What Claude Code prints, and others like it: prose in `result`, typed data beside it, failures with status 0."""
     said = value.get("result")
     structured = value.get("structured_output")
-    usage = value.get("usage")
     fields: dict[str, Any] = {
-        "usage": {**(usage if isinstance(usage, dict) else {}), "cost_usd": value.get("total_cost_usd")},
-        "error": (said or "it says that it failed") if value["is_error"] else None,
+        "usage": _result_usage(value),
+        "error": (said or _reasons(value)) if value["is_error"] else None,
+        "session": value.get("session_id"),
+        "model": "+".join(_models(value)) or None,
     }
-    if structured is not None or said is not None:
+    if structured is not None or said:
         fields["output"] = said if structured is None else structured
     return AgentResponse.model_validate(fields)
+
+
+def _reasons(value: dict[str, Any]) -> str:
+    errors = value.get("errors")
+    said = "; ".join(str(error) for error in errors) if isinstance(errors, list) else ""
+    return said or f"it says that it failed: {value['subtype']}"
+
+
+def _models(value: dict[str, Any]) -> dict[str, Any]:
+    models = value.get("modelUsage")
+    return {name: used for name, used in models.items() if isinstance(used, dict)} if isinstance(models, dict) else {}
+
+
+def _result_usage(value: dict[str, Any]) -> dict[str, Any]:
+    """Tokens by model count everything; the sum beside them is empty when the session ended in an error."""
+    cost, by_model = value.get("total_cost_usd"), list(_models(value).values())
+    if by_model:
+        read = ("inputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")
+        tokens = [_sum(by_model, *read), _sum(by_model, "outputTokens")]
+    else:
+        used = value.get("usage")
+        known = [used] if isinstance(used, dict) else []
+        read = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+        tokens = [_sum(known, *read), _sum(known, "output_tokens")]
+    return {"input_tokens": tokens[0], "output_tokens": tokens[1], "cost_usd": cost}
+
+
+def _sum(parts: list[dict[str, Any]], *names: str) -> int:
+    numbers = [part.get(name) for part in parts for name in names]
+    return sum(number for number in numbers if isinstance(number, int) and not isinstance(number, bool))

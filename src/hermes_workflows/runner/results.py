@@ -20,6 +20,8 @@ from .jobs import Executed, Job
 from .records import Records, log
 
 SHUTDOWN = "the runner ends"
+# What a mark says it is true of: runners that have no agent of the name after it.
+AGENT = "agent-"
 # After a write that failed, in seconds: the first pause, and the longest.
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 5.0
@@ -142,7 +144,7 @@ class Results:
         if finished.given_back:
             pending.release.append(lease)
             if finished.job.stop.reason != SHUTDOWN:
-                self._records.stuck(lease.work.run_id, NO_AGENT, lease.work.key)
+                self._records.stuck(lease.work.run_id, _no_agent(finished.job), lease.work.key)
             return
         pending.finish.append(lease)
         if (pause := pause_after(finished)) is not None:
@@ -162,11 +164,14 @@ def pause_after(finished: Finished) -> float | None:
     if executed.error is not None and policy.forbids(executed.error.type):
         return None
     # The pause is the runner's business and not the body's: chance is allowed here.
-    return policy.pause_after(finished.job.attempt, random.random())
+    return policy.pause_after(executed.attempt or finished.job.attempt, random.random())
 
 
-NO_AGENT = CannotAdvance(
-    "no-agent",
-    "the call needs an agent, and the runner that took it has no agent command",
-    "start a runner with --agent-command PROGRAM",
-)
+def _no_agent(job: Job) -> CannotAdvance:
+    name = str(job.call.request["name"])
+    return CannotAdvance(
+        "no-agent",
+        f"the call asks the agent {name!r}, and the runner that took it has nobody of this name",
+        f"name it in the registry's agents, or start a runner with --agent {name}=PRESET or --agent-command PROGRAM",
+        code=AGENT + name,
+    )

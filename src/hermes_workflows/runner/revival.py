@@ -9,10 +9,12 @@ import platform
 
 from ..core.summary import RunSummary
 from ..errors import HermesError
+from ..settings import Agents
 from ..store.queue_port import Stuck, Work
 from . import endings
 from .calls import NEEDS_DECISION
 from .records import Records
+from .results import AGENT
 
 # Nothing but other code can lift these: the same code would decide the same.
 _BY_CODE = frozenset({"divergence", "deadlock", "blocked", "poison", "input", "secret"})
@@ -23,9 +25,9 @@ _BODY_IS_WELL = frozenset({"no-agent", NEEDS_DECISION, "child-id"})
 class Reviver:
     """Looks at the stuck marks of a database and lifts those that are not true of this runner."""
 
-    def __init__(self, records: Records, has_agent: bool) -> None:
+    def __init__(self, records: Records, agents: Agents) -> None:
         self._records = records
-        self._has_agent = has_agent
+        self._agents = agents
         self._tried: set[tuple[str, str, str, str]] = set()
 
     def look(self) -> None:
@@ -42,7 +44,7 @@ class Reviver:
 
     def _may_move(self, mark: Stuck, summary: RunSummary) -> bool:
         if mark.kind == "no-agent":
-            return self._has_agent
+            return self._agents.find(mark.code.removeprefix(AGENT)) is not None
         if mark.kind == "python":
             here = ".".join(platform.python_version_tuple()[:2])
             return mark.code != f"python-{here}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..errors import HermesError
+from ..settings import Agents
 from .records import Records, log
 from .revival import Reviver
 
@@ -13,9 +14,9 @@ _COMPARING_SHARE = 0.05
 
 
 class Upkeep:
-    def __init__(self, records: Records, has_agent: bool) -> None:
+    def __init__(self, records: Records, agents: Agents) -> None:
         self._records = records
-        self._reviver = Reviver(records, has_agent)
+        self._reviver = Reviver(records, agents)
         self._clock = records.workspace.clock
         self._compare_at = 0.0
         self._seal_at: float | None = self._clock.elapsed() + SEAL_SECONDS

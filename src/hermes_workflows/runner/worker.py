@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import queue
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from ..errors import HermesError
 from ..facts import busy_line
+from ..settings import Agents, AgentSettings
 from ..store.queue_port import Lease
-from .agents import AgentCommand
 from .dispatch import Dispatcher
 from .executors import execute
 from .jobs import Job, Surroundings
@@ -38,14 +38,18 @@ LEAVE_SECONDS = 8.0
 
 @dataclass(frozen=True)
 class RunnerOptions:
-    """`max_commands` counts claimed rows; `idle_exit_after` in seconds, None to run for ever; `once`: one row."""
+    """`max_commands` counts claimed rows; `idle_exit_after` in seconds, None to run for ever; `once`: one row.
+
+    `agents` go before those of the registry, `agent_fallback` before the registry's `*`.
+    """
 
     worker_id: str
     lease_seconds: float = 30.0
     max_commands: int | None = None
     idle_exit_after: float | None = None
     concurrency: int = 4
-    agent: AgentCommand | None = None
+    agents: Mapping[str, AgentSettings] = field(default_factory=dict)
+    agent_fallback: AgentSettings | None = None
     once: bool = False
     slices: SliceLimits = field(default_factory=SliceLimits)
 
@@ -72,7 +76,7 @@ class Runner:
         self._decider = Decider(options.slices)
         self._pool = Pool(max(options.concurrency, 1))
         self._dispatchers = [self._dispatcher(each) for each in workspaces]
-        self._upkeep = [Upkeep(each.records, options.agent is not None) for each in self._dispatchers]
+        self._upkeep = [Upkeep(each.records, each.around.agents) for each in self._dispatchers]
         self._clock = workspaces[0].clock
         self._claimed = 0
         self._stops = 0
@@ -223,7 +227,9 @@ class Runner:
             environment=workspace.environment,
             redactor=workspace.redactor,
             clock=workspace.clock,
-            agent=self._options.agent,
+            agents=self._agents(workspace),
+            recorded=lambda run_id: workspace.ledger.read(workspace.resolve(run_id))[1],
+            rules=workspace.registry.environment,
         )
         records = Records(workspace, self._options.worker_id, self._decider)
 
@@ -232,6 +238,10 @@ class Runner:
 
         dispatcher = Dispatcher(records, around, start)
         return dispatcher
+
+    def _agents(self, workspace: Workspace) -> Agents:
+        options = self._options
+        return Agents(options.agents, workspace.registry.agents, options.agent_fallback)
 
     def _execute(self, dispatcher: Dispatcher, lease: Lease, job: Job) -> None:
         executed, started, ended = execute(job, lambda attempt: self._inbox.put((dispatcher, Attempted(job, attempt))))

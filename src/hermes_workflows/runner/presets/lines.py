@@ -1,0 +1,33 @@
+"""JSON Lines, as programs print them while they work: one event a line, noise between them passed over."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from ..candidates import Printed
+
+
+def events(printed: Printed) -> list[dict[str, Any]]:
+    """The objects among the lines that have a `type`."""
+    found = (one.value for one in printed.found)
+    return [value for value in found if isinstance(value, dict) and isinstance(value.get("type"), str)]
+
+
+def message_in(error: Any) -> str:
+    """What an error says; providers wrap theirs in JSON, and that again in a message."""
+    for _ in range(4):
+        if isinstance(error, str):
+            try:
+                error = json.loads(error)
+            except ValueError:
+                return str(error)
+        if not isinstance(error, dict):
+            break
+        error = error.get("error") or error.get("message") or (error.get("data") or {}).get("message") or str(error)
+    return str(error)
+
+
+def count(*values: Any) -> int:
+    """The sum of those that are numbers: a field that another version left out is nothing."""
+    return sum(int(value) for value in values if isinstance(value, int | float) and not isinstance(value, bool))
