@@ -108,6 +108,14 @@ def test_the_second_answer_is_a_conflict_and_the_same_message_is_not(asked: Plac
     assert "answered by ana (manual, cli) at " in second.error["message"]
 
 
+def test_an_answer_sent_again_from_a_terminal_stays_what_it_was(asked: Place) -> None:
+    answer = ("review", "respond", "wf", "review_draft", "--json", SHIP, "--message-id", "m-1")
+    asked.run(*answer, "--by", "ana", "--kind", "test")
+    code, seen = asked.terminal(*answer, "--by", "ana")
+    assert code == 0
+    assert "recorded as test, by ana through cli" in seen
+
+
 def test_an_answer_before_the_question_says_where_the_run_stands(tmp_path: Path) -> None:
     made = place(tmp_path / "ws")
     made.start()

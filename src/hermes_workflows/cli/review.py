@@ -90,8 +90,15 @@ def respond(session: Any, /, run: str, key: str, config: str | None, db: str | N
         state = workspace.state(name)
     scope.output.data(
         _document(answered) | {"state": state.state, "next_action": state.next_action},
-        lambda: f"recorded as {person.kind}, by {person.by} through {person.channel}\nnext: {state.next_action}",
+        lambda: f"{_recorded(answered)}\nnext: {state.next_action}",
     )
+
+
+def _recorded(answered: Review) -> str:
+    """What stands in the receipt: an answer sent twice keeps the provenance of the first time."""
+    assert answered.response is not None and answered.response.execution.provenance is not None
+    person = answered.response.execution.provenance
+    return f"recorded as {person.kind}, by {person.by} through {person.channel}"
 
 
 def _answer(workspace: Workspace, question: Review, person: Provenance, given: Mapping[str, Any]) -> Review:

@@ -1,4 +1,4 @@
-"""A draft by an agent, reviewed by a person, revised until it is approved.
+"""A draft by an agent, reviewed by a person.
 
 The agent is mocked, so the example runs without an account: its receipts say so.
 """
