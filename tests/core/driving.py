@@ -1,19 +1,22 @@
-"""Drives a body by hand: answers its calls one at a time, in any order, and rebuilds it from the receipts."""
+"""Drives a body by hand: answers its calls one at a time, in any order, and rebuilds it from the receipts.
+
+Receipts go through their bytes, as in a ledger: a body sees nothing else, live or rebuilt.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, ClassVar
 
 from hermes_workflows.authoring import Workflow
 from hermes_workflows.authoring.step import Step
 from hermes_workflows.core import layout
-from hermes_workflows.core.calls import Call, TimerCall
-from hermes_workflows.core.divergence import AnyCall
+from hermes_workflows.core.calls import AnyCall, Call, TimerCall
 from hermes_workflows.core.history import fold
 from hermes_workflows.core.live import Decision, LiveRun, rebuild
 from hermes_workflows.core.receipts import (
+    Author,
     CallReceipt,
     ControlReceipt,
     Execution,
@@ -25,7 +28,10 @@ from hermes_workflows.core.receipts import (
     RunStarted,
     TimerReceipt,
     TimerRequest,
+    draft,
+    load,
 )
+from hermes_workflows.core.redaction import Redactor
 
 NOON = datetime(2026, 11, 29, 12, tzinfo=UTC)
 
@@ -37,24 +43,48 @@ def run_step(call: Call[Any]) -> Any:
     return definition.output_codec.to_plain(definition.bind(arguments)())
 
 
-class Driver:
-    """One run in memory. `receipts` is all there is; `rebuilt()` makes a second body from it."""
+def stored(receipt: Receipt) -> Receipt:
+    """The receipt as it is read back from its bytes."""
+    made = draft(receipt, Author("test"))
+    return load(receipt.path, made.render(receipt.seq), made.blobs.__getitem__)
 
-    def __init__(self, workflow: Workflow[Any], inputs: Any = None, *, seed: str = "seed", run_id: str = "run") -> None:
+
+class Driver:
+    """One run in memory. `receipts` is all there is; `rebuilt()` makes a second body from it.
+
+    Bodies are taken down at the end of the test (conftest.py).
+    """
+
+    alive: ClassVar[list[LiveRun]] = []
+
+    def __init__(
+        self,
+        workflow: Workflow[Any],
+        inputs: Any = None,
+        *,
+        seed: str = "seed",
+        run_id: str = "run",
+        redactor: Redactor | None = None,
+        root: str | None = None,
+    ) -> None:
         self.workflow = workflow
-        self.started = RunStarted(
+        self._surroundings: dict[str, Any] = {"redactor": redactor, "root": root}
+        started = RunStarted(
             path=layout.RUN,
             key="",
             request=RunRequest(workflow=workflow.ref, input=inputs),
             execution=Execution(started_at=NOON, seed=seed),
         )
+        self.started: Any = stored(started)
         self.receipts: list[Receipt] = [self.started]
-        self.live = LiveRun(run_id, workflow, self.started)
+        self.live = self._body(run_id, workflow)
         self.requested: list[str] = []
+        self.logs: list[str] = []
         self.decision = self._saw(self.live.start())
 
     def _saw(self, decision: Decision) -> Decision:
         self.requested += [call.key for call in decision.requested]
+        self.logs += decision.logs
         self._note(decision)
         return decision
 
@@ -67,24 +97,28 @@ class Driver:
                 self._take(self._review(call, layout.request(call.key), "requested", request=request))
 
     def _take(self, receipt: Receipt) -> Decision | None:
-        self.receipts.append(receipt)
-        return self.live.take(receipt)
+        self.receipts.append(stored(receipt))
+        return self.live.take(self.receipts[-1])
 
     def _execution(self, call: AnyCall | None, **fields: Any) -> Execution:
         seq = len(self.receipts)
         after = call.requested_after if call else None
-        return Execution(seq=seq, requested_after=after, finished_at=NOON + timedelta(seconds=seq), **fields)
+        return Execution(
+            **{"seq": seq, "requested_after": after, "finished_at": NOON + timedelta(seconds=seq), **fields}
+        )
 
     def _timer(self, call: TimerCall, path: str, status: Any) -> TimerReceipt:
         seconds: Any = call.request["seconds"]
-        due = NOON + timedelta(seconds=seconds)
+        due = (self.live.now or NOON) + timedelta(seconds=seconds)
+        if (started := self.live.noted.get(layout.timer_start(call.key))) is not None:
+            due = started.execution.due_at or due
         return TimerReceipt(
             path=path,
             key=call.key,
             status=status,
             fingerprint=call.fingerprint,
             request=TimerRequest(seconds=seconds),
-            execution=self._execution(call, due_at=due),
+            execution=self._execution(call, due_at=due, finished_at=due if status == "completed" else None),
         )
 
     def _review(self, call: AnyCall, path: str, status: Any, **fields: Any) -> ReviewReceipt:
@@ -99,16 +133,19 @@ class Driver:
     def open(self) -> list[str]:
         return list(self.live.outstanding)
 
+    def call(self, key: str) -> AnyCall:
+        return self.live.outstanding[key]
+
     def answer(self, key: str, output: Any = None, error: str | None = None) -> Decision:
         """Record the result of an open call; a step without an output is executed."""
-        return self._deliver(self.receipt_for(self.live.outstanding[key], output, error))
+        return self.record(self.receipt_for(self.call(key), output, error))
 
     def receipt_for(self, call: AnyCall, output: Any = None, error: str | None = None) -> Receipt:
         if isinstance(call, TimerCall):
             return self._timer(call, layout.timer_fired(call.key), "completed")
         failure = Failure(type="Broken", message=error) if error else None
         if call.kind == "review":
-            return self._review(call, layout.response(call.key), "completed", output=output)
+            return self._review(call, layout.response(call.key), "completed", output=output, error=failure)
         if output is None and error is None and call.kind == "step":
             output = run_step(call)
         return CallReceipt(
@@ -123,19 +160,26 @@ class Driver:
             execution=self._execution(call),
         )
 
-    def late(self, key: str) -> Decision:
+    def late(self, key: str, status: str = "completed") -> Decision:
         """Record a result for a call that the body has given up."""
-        return self._deliver(self.receipt_for(self.live.withdrawn[key], output="late"))
+        made = self.receipt_for(self.live.withdrawn[key], output="late")
+        if made.kind == "review" and status != "completed":
+            status = "withdrawn"
+        return self.record(made.model_copy(update={"status": status}) if made.kind != "timer" else made)
 
     def cancel(self) -> Decision:
-        return self._deliver(
+        number = sum(receipt.kind == "control" for receipt in self.receipts) + 1
+        return self.record(
             ControlReceipt(
-                path=layout.control(1, "cancel"), key="", status="cancel", request={"reason": "enough"},
+                path=layout.control(number, "cancel"),
+                key="",
+                status="cancel",
+                request={"reason": "enough"},
                 execution=self._execution(None),
-            )  # fmt: skip
+            )
         )
 
-    def _deliver(self, receipt: Receipt) -> Decision:
+    def record(self, receipt: Receipt) -> Decision:
         decision = self._take(receipt)
         assert decision is not None
         self.decision = self._saw(decision)
@@ -148,11 +192,38 @@ class Driver:
         return self.decision
 
     def rebuilt(self, workflow: Workflow[Any] | None = None) -> tuple[LiveRun, Decision]:
-        """A new body at the same place, from the receipts alone."""
-        live = LiveRun(self.live.run_id, workflow or self.workflow, self.started)
+        """A new body at the same place, from the receipts alone; of other code, if given."""
+        live = self._body(self.live.run_id, workflow or self.workflow)
         return live, rebuild(live, fold(self.receipts))
+
+    def _body(self, run_id: str, workflow: Workflow[Any]) -> LiveRun:
+        live = LiveRun(run_id, workflow, self.started, **self._surroundings)
+        self.alive.append(live)
+        return live
 
     def crash(self) -> None:
         """Lose the body and go on with a rebuilt one."""
         self.live.evict()
         self.live, self.decision = self.rebuilt()
+
+
+def keys_of(workflow: Workflow[Any], inputs: Any = None) -> list[str]:
+    """The keys a body requests when everything is answered in order, in the order of its requests."""
+    driver = Driver(workflow, inputs)
+    assert ended(driver.to_the_end()).status == "completed", driver.decision
+    return driver.requested
+
+
+def result_of(workflow: Workflow[Any], inputs: Any = None) -> Any:
+    """What a body returns when everything is answered in order."""
+    return ended(Driver(workflow, inputs).to_the_end()).output
+
+
+def ended(decision: Decision) -> Any:
+    """The end of a run that must have ended."""
+    assert decision.end is not None, decision
+    return decision.end
+
+
+def open_keys(calls: Iterable[AnyCall]) -> list[str]:
+    return [call.key for call in calls]

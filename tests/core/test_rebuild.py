@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
+import os
 import random
 from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-
-from hermes_workflows.authoring import goal, parallel, pipeline, step, workflow
-from hermes_workflows.errors import CallFailed
 from tests.core.driving import Driver
+
+from hermes_workflows.authoring import ask, goal, parallel, pipeline, step, workflow
+from hermes_workflows.authoring import random as chance_of_the_run
+from hermes_workflows.errors import CallFailed
 
 
 @step
@@ -20,10 +23,11 @@ def leaf(value: int = 1) -> int:
 
 
 # A program is a nested list; `run` interprets it. Shrinking works on the lists.
-_LEAVES = st.sampled_from(["leaf", "named", "keyed", "sleep", "fails", "breaks", "nothing"])
+_LEAVES = st.sampled_from(["leaf", "named", "shared", "sleep", "fails", "breaks", "nothing", "asks", "chance"])
 _NODES = st.sampled_from(
     ["sequence", "gather", "group", "parallel", "limited", "pipeline", "goal", "timeout", "wait_for", "first",
-     "cancelled", "guarded", "finally", "queue", "lock", "event", "shield", "agen", "completed", "orphan"]
+     "cancelled", "guarded", "finally", "queue", "lock", "event", "shield", "agen", "completed", "orphan",
+     "semaphore", "condition", "barrier", "context", "calls", "nested", "retry"]
 )  # fmt: skip
 PROGRAMS = st.recursive(_LEAVES, lambda inner: st.tuples(_NODES, st.lists(inner, min_size=1, max_size=3)), max_leaves=9)
 
@@ -44,7 +48,13 @@ class Interpreter:
     async def leaf_named(self) -> Any:
         return await leaf(2) + await leaf(3)
 
-    async def leaf_keyed(self) -> Any:
+    async def leaf_asks(self) -> Any:
+        return await ask("well?", returns=int)
+
+    async def leaf_chance(self) -> Any:
+        return await leaf(int(chance_of_the_run() * 1000) + 2)
+
+    async def leaf_shared(self) -> Any:
         call = leaf(4)
         return await call + await call
 
@@ -85,7 +95,7 @@ class Interpreter:
         return sum(done.values())
 
     async def do_pipeline(self, inner: list[Any]) -> Any:
-        return sum(await pipeline(inner, self.run, lambda value: leaf(value)))
+        return sum(await pipeline(inner, self.run, leaf))
 
     async def do_goal(self, inner: list[Any]) -> Any:
         async def do(last: Any) -> Any:
@@ -191,6 +201,7 @@ class Interpreter:
 
         async for value in produce():
             return value
+        return 0
 
     async def do_completed(self, inner: list[Any]) -> Any:
         tasks = [asyncio.create_task(self.run(each)) for each in inner]
@@ -199,6 +210,72 @@ class Interpreter:
     async def do_orphan(self, inner: list[Any]) -> Any:
         self.kept = asyncio.create_task(self.do_sequence(inner))
         return await leaf(17)
+
+    async def do_semaphore(self, inner: list[Any]) -> Any:
+        gate = asyncio.Semaphore(1)
+
+        async def gated(node: Any) -> Any:
+            async with gate:
+                return await self.run(node)
+
+        return sum(await asyncio.gather(*map(gated, [*inner, "leaf"])))
+
+    async def do_condition(self, inner: list[Any]) -> Any:
+        condition, done = asyncio.Condition(), []
+
+        async def works() -> None:
+            value = await self.do_sequence(inner)
+            async with condition:
+                done.append(value)
+                condition.notify_all()
+
+        async def waits() -> Any:
+            async with condition:
+                await condition.wait_for(lambda: done)
+            return await leaf(3)
+
+        async with asyncio.TaskGroup() as group:
+            waiting = group.create_task(waits())
+            group.create_task(works())
+        return waiting.result()
+
+    async def do_barrier(self, inner: list[Any]) -> Any:
+        barrier = asyncio.Barrier(2)
+
+        async def meets(node: Any) -> Any:
+            value = await self.run(node)
+            await barrier.wait()
+            return value + await leaf(4)
+
+        async with asyncio.timeout(30):
+            return sum(await asyncio.gather(meets(inner[0]), meets("leaf")))
+
+    async def do_context(self, inner: list[Any]) -> Any:
+        token = _VARIABLE.set(_VARIABLE.get() + 1)
+        try:
+            return await self.do_gather(inner) + await leaf(_VARIABLE.get())
+        finally:
+            _VARIABLE.reset(token)
+
+    async def do_calls(self, inner: list[Any]) -> Any:
+        calls = {leaf(n) for n in range(5, 8)}
+        total = sum([await each for each in asyncio.as_completed(calls)])
+        return total + await self.do_sequence(inner)
+
+    async def do_nested(self, inner: list[Any]) -> Any:
+        done = await parallel({"a": [leaf(1), *map(self.run, inner)], "b": {"c": leaf(2)}}, limit=2)
+        return sum(done["a"]) + done["b"]["c"]
+
+    async def do_retry(self, inner: list[Any]) -> Any:
+        for _ in range(3):
+            try:
+                return await self.do_limited(inner)
+            except Exception:
+                continue
+        return -3
+
+
+_VARIABLE: contextvars.ContextVar[int] = contextvars.ContextVar("depth", default=0)
 
 
 @workflow
@@ -216,15 +293,15 @@ def _lists(node: Any) -> Any:
 
 def _answer_one(driver: Driver, chance: random.Random) -> None:
     if driver.live.withdrawn and chance.random() < 0.3:
-        driver.late(chance.choice(sorted(driver.live.withdrawn)))
+        driver.late(chance.choice(sorted(driver.live.withdrawn)), chance.choice(["completed", "cancelled", "failed"]))
         return
     key = chance.choice(driver.open)
     call = driver.live.outstanding[key]
     fails = call.kind == "step" and call.request["arguments"] == {"value": -1}
-    driver.answer(key, error="broken" if fails else None)
+    driver.answer(key, output=6 if call.kind == "review" else None, error="broken" if fails else None)
 
 
-def _play(program: Any, seed: int, crashes: float) -> Driver:
+def _play(program: Any, seed: int, crashes: float, cancels: float = 0) -> Driver:
     chance = random.Random(seed)
     driver = Driver(interpreted, {"program": _lists(program)}, seed=str(seed))
     for _ in range(300):
@@ -233,19 +310,26 @@ def _play(program: Any, seed: int, crashes: float) -> Driver:
         twin, _ = driver.rebuilt()
         assert twin.state() == driver.live.state()
         assert twin.evict() == []
+        driver.alive.remove(twin)
         if chance.random() < crashes:
             driver.crash()
-        _answer_one(driver, chance)
+        if chance.random() < cancels:
+            driver.cancel()
+        else:
+            _answer_one(driver, chance)
     raise AssertionError("the program did not end")
 
 
-SETTINGS = settings(deadline=None, max_examples=1000, suppress_health_check=list(HealthCheck))
+# `HERMES_FUZZ=20000 pytest tests/core/test_rebuild.py` for a night; a thousand a minute.
+SETTINGS = settings(
+    deadline=None, max_examples=int(os.environ.get("HERMES_FUZZ", "250")), suppress_health_check=list(HealthCheck)
+)
 
 
 @SETTINGS
 @given(PROGRAMS, st.integers(0, 2**32))
 def test_a_rebuilt_body_has_the_same_calls_open_at_every_step(program: Any, seed: int) -> None:
-    driver = _play(program, seed, crashes=0.1)
+    driver = _play(program, seed, crashes=0.1, cancels=0.02)
     rebuilt, decision = driver.rebuilt()
     assert decision.end == driver.decision.end
     assert decision.stuck == driver.decision.stuck
@@ -254,11 +338,13 @@ def test_a_rebuilt_body_has_the_same_calls_open_at_every_step(program: Any, seed
     assert driver.live.evict() == []
 
 
-_STRUCTURED = {"sequence", "gather", "group", "parallel", "limited", "pipeline", "goal"}
+_STRUCTURED = {"sequence", "gather", "group", "parallel", "limited", "pipeline", "goal", "semaphore", "context"}
 
 
 def _is_structured(node: Any) -> bool:
-    return node not in ("sleep", "breaks") if isinstance(node, str) else node[0] in _STRUCTURED and all(map(_is_structured, node[1]))
+    if isinstance(node, str):
+        return node not in ("sleep", "breaks", "chance")
+    return node[0] in _STRUCTURED and all(map(_is_structured, node[1]))
 
 
 @SETTINGS

@@ -21,11 +21,11 @@ Results = list[Any]
 
 @dataclass(frozen=True)
 class Branch:
-    """One of many: `start` makes its coroutine in `scope`; `items` are given up when it is never started."""
+    """One of many: `start` makes its coroutine in `scope`; `item` is given up when it is never started."""
 
     start: Callable[[], Coroutine[Any, Any, Any]]
     scope: Scope
-    items: tuple[Any, ...] = ()
+    item: Any = None
 
 
 # A mapping is also an iterable of its keys: it comes first, hence the ignores.
@@ -64,6 +64,9 @@ def parallel(calls: Any, *, limit: int | None = None, return_exceptions: bool = 
     def prepare(run: LiveRun, scope: Scope) -> _FanOut:
         branches: list[Branch] = []
         form = _form(given, scope, branches)
+        for branch in branches:
+            # Whether they are awaited is the composition's business, and whether it is, is the author's.
+            run.looked_after(branch.item)
         return _FanOut(run, branches, form, limit, return_exceptions)
 
     return Composed("parallel", prepare)
@@ -115,7 +118,7 @@ def _form(given: Any, scope: Scope, branches: list[Branch]) -> Callable[[Results
         )
     index = len(branches)
     start = (lambda: given) if asyncio.iscoroutine(given) else (lambda: _await(given))
-    branches.append(Branch(start, scope, (given,)))
+    branches.append(Branch(start, scope, given))
     return lambda results: results[index]
 
 
@@ -156,7 +159,7 @@ class _FanOut:
 
     def drop(self) -> None:
         while self._waiting:
-            give_up(self._waiting.popleft()[1].items)
+            give_up(self._waiting.popleft()[1].item)
 
     async def _run_all(self) -> None:
         try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import types
 from collections.abc import Callable, Coroutine, Generator
@@ -58,7 +57,7 @@ class Composed(Generic[T_co]):
         run = self._run
         if run.evicting:
             yield from run.suspend_for_ever()
-        run.awaited(self)
+        run.looked_after(self)
         if self._error is not None:
             raise self._error
         if self._value is None:
@@ -81,7 +80,7 @@ class Composed(Generic[T_co]):
 
     def drop(self) -> None:
         """A composition around this one never started it."""
-        self._run.excuse(self)
+        self._run.looked_after(self)
         self._work.drop()
 
 
@@ -94,15 +93,10 @@ def _inline(coro: Coroutine[Any, Any, T]) -> Generator[Any, None, T]:
 
 def give_up(item: Any) -> None:
     """Close what a composition was given and never started: it is no mistake of the author."""
-    if isinstance(item, Call):
-        item.excuse()
-    elif isinstance(item, Composed):
+    if isinstance(item, Call | Composed):
         item.drop()
-    elif isinstance(item, list | tuple):
-        for each in item:
+    elif inspect.iscoroutine(item):
+        # Calls that were written as its arguments go with it.
+        for each in inspect.getcoroutinelocals(item).values():
             give_up(each)
-    elif asyncio.iscoroutine(item):
-        # Calls written as arguments of a coroutine go with it.
-        if inspect.iscoroutine(item):
-            give_up(list(inspect.getcoroutinelocals(item).values()))
         item.close()

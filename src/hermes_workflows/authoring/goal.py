@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar
 
 from ..core.live import LiveRun
 from ..core.scopes import Scope
@@ -21,15 +21,9 @@ _FLAGS = ("approved", "accepted", "ok", "passed")
 _ACCEPTING_ACTIONS = frozenset({"approve", "approved", "accept", "accepted", "pass", "passed", "ok", "ship"})
 
 
-@overload
 def goal(
-    do: Callable[..., Awaitable[T]], check: Callable[[T], Any], *, max_iters: int = 20, initial: Any = None
-) -> Composed[T]: ...
-@overload
-def goal(
-    do: Callable[..., T], check: Callable[[T], Any], *, max_iters: int = 20, initial: Any = None
-) -> Composed[T]: ...
-def goal(do: Any, check: Any, *, max_iters: int = 20, initial: Any = None) -> Composed[Any]:
+    do: Callable[..., Awaitable[T]], check: Callable[[T], object], *, max_iters: int = 20, initial: Any = None
+) -> Composed[T]:
     """Repeat `do` until `check` accepts its result.
 
     `do` takes nothing, the last result (at first `initial`), or the last result and the last feedback.

@@ -123,7 +123,7 @@ class Call(Generic[T_co]):
         run = self._run
         if run.evicting:
             yield from run.suspend_for_ever()
-        run.awaited(self)
+        run.looked_after(self)
         if self.cancelled:
             raise asyncio.CancelledError(f"{self.kind} call {self.key} was cancelled before")
         if self.refused is not None:
@@ -147,9 +147,9 @@ class Call(Generic[T_co]):
             if self.outcome is None and not self._waiters and not self._run.evicting:
                 self._run.withdraw(self)
 
-    def excuse(self) -> None:
+    def drop(self) -> None:
         """It will never be awaited, and nobody is to blame."""
-        self._run.excuse(self)
+        self._run.looked_after(self)
 
     def resolve(self, receipt: Receipt) -> None:
         """Give a delivered result to everybody who waits for it.

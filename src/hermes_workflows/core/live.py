@@ -187,12 +187,9 @@ class LiveRun:
     def written(self, item: Written) -> None:
         self._calls.written(item)
 
-    def awaited(self, item: Written) -> None:
-        self._calls.awaited(item)
-
-    def excuse(self, item: Written) -> None:
-        """A composition gives up what it never started; that is no mistake of the author."""
-        self._calls.awaited(item)
+    def looked_after(self, item: object) -> None:
+        """A call (or anything else) is awaited, was handed to a task or a composition, or given up by one."""
+        self._calls.looked_after(item)
 
     def request(self, call: AnyCall) -> bool:
         """Let a call go out; False when the run ends here and the call must wait for ever."""

@@ -40,6 +40,8 @@ class Owner(Protocol):
     def time(self) -> float: ...
     def timer_created(self, handle: asyncio.TimerHandle, seconds: float) -> None: ...
     def timer_cancelled(self, handle: asyncio.TimerHandle) -> None: ...
+    def looked_after(self, item: object) -> None:
+        """A task was made of an awaitable: from now on it is the task's business whether it is awaited."""
 
 
 class BodyLoop(asyncio.AbstractEventLoop):
@@ -125,8 +127,11 @@ class BodyLoop(asyncio.AbstractEventLoop):
             coro = _await(coro)
         _refuse_as_completed(coro, callers)
         parent = self.scope
+        wraps = _is_wrapper(coro)
+        if wraps:
+            self.owner.looked_after(_wrapped_by(coro))
         # `wait_for` makes a task on 3.11 and none on 3.12: the keys inside must not depend on that.
-        shares = "wait_for" in callers or _code_of(coro) in _WRAPPERS or not hasattr(coro, "cr_code")
+        shares = wraps or "wait_for" in callers or not hasattr(coro, "cr_code")
         return self._spawn(coro, parent, context, shares=shares, name=name)
 
     def spawn(self, coro: Coroutine[Any, Any, Any], scope: Scope) -> asyncio.Future[Any]:
@@ -272,11 +277,21 @@ async def _await(awaitable: Any) -> Any:
     return await awaitable
 
 
-_WRAPPERS: frozenset[CodeType] = frozenset(
-    code
-    for function in (_await, getattr(asyncio.tasks, "_wrap_awaitable", None))
-    if isinstance(code := getattr(function, "__code__", None), CodeType)
-)
+_ASYNCIO_TASKS = asyncio.ensure_future.__code__.co_filename
+
+
+def _is_wrapper(coro: Any) -> bool:
+    """Whether a coroutine only awaits what the author wrote: ours, or the one of `ensure_future`."""
+    code = _code_of(coro)
+    if code is None or code is _await.__code__:
+        return code is not None
+    # A function of its module on 3.11, made anew in each call from 3.12 on.
+    return code.co_name == "_wrap_awaitable" and code.co_filename == _ASYNCIO_TASKS
+
+
+def _wrapped_by(coro: Any) -> object:
+    frame: FrameType = getattr(coro, "cr_frame", None) or coro.gi_frame
+    return frame.f_locals.get("awaitable")
 
 
 def _code_of(coro: Any) -> CodeType | None:
@@ -295,7 +310,7 @@ def _asyncio_callers(frame: FrameType | None) -> Iterator[str]:
 
 def _refuse_as_completed(coro: Any, callers: tuple[str, ...]) -> None:
     # It puts what it is given into a set before it starts it, so bare coroutines start in address order.
-    if "as_completed" in callers and _code_of(coro) not in _WRAPPERS:
+    if "as_completed" in callers and not _is_wrapper(coro):
         coro.close()
         raise NotInAWorkflow(
             "as_completed() starts bare coroutines in an order that cannot be repeated",

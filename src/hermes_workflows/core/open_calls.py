@@ -58,8 +58,11 @@ class OpenCalls:
     def written(self, item: Written) -> None:
         self._unawaited[item.number] = item
 
-    def awaited(self, item: Written) -> None:
-        self._unawaited.pop(item.number, None)
+    def looked_after(self, item: object) -> None:
+        """It is awaited, or was handed to what awaits it: nothing that the author forgot, if it is a call at all."""
+        number: int = getattr(item, "number", 0)
+        if self._unawaited.get(number) is item:
+            del self._unawaited[number]
 
     def request(self, call: AnyCall, after: int) -> None:
         call.requested_after = after

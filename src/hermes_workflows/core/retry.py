@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+
+from ..errors import InvalidInput
 
 
 @dataclass(frozen=True)
@@ -24,9 +27,9 @@ class Retry:
 
     def __post_init__(self) -> None:
         if self.attempts < 1:
-            raise ValueError("Retry: attempts counts the first one too, so it is at least 1")
-        if min(self.initial, self.factor, self.maximum, self.jitter) < 0:
-            raise ValueError("Retry: pauses cannot be negative")
+            raise InvalidInput("Retry: attempts counts the first one too, so it is at least 1")
+        if not all(math.isfinite(each) and each >= 0 for each in (self.initial, self.factor, self.maximum, self.jitter)):
+            raise InvalidInput("Retry: pauses are finite and not negative")
 
     def pause_after(self, attempt: int, chance: float) -> float | None:
         """Seconds to wait after failed attempt number `attempt` (from 1), or None when it was the last.

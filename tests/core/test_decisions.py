@@ -1,0 +1,533 @@
+"""What a body sees and decides between two receipts (SEMANTICS §1, §5)."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from tests.core.bodies import one, tidy, two
+from tests.core.driving import Driver, ended, result_of
+
+from hermes_workflows.authoring import agent, ask, bash, log, parallel, step, workflow
+from hermes_workflows.core.calls import current_run
+from hermes_workflows.core.history import fold
+from hermes_workflows.core.live import advance
+from hermes_workflows.core.redaction import Redactor
+from hermes_workflows.errors import (
+    AgentFailed,
+    BashFailed,
+    CallFailed,
+    ChildFailed,
+    InvalidInput,
+    ReviewExpired,
+    StepFailed,
+)
+
+
+@dataclass
+class Draft:
+    title: str
+    tags: tuple[str, ...] = ()
+
+
+@workflow
+async def child(inputs: int) -> int:
+    return inputs
+
+
+# -- requests ----------------------------------------------------------------------------------------------------
+
+
+def test_a_request_goes_out_at_the_first_await_and_not_where_it_is_written() -> None:
+    @workflow
+    async def body() -> Any:
+        later = two()
+        return await one() + await later
+
+    driver = Driver(body)
+    assert driver.open == ["one"]
+    assert [call.key for call in driver.answer("one").requested] == ["two"]
+
+
+def test_awaiting_a_call_again_gives_the_same_outcome_without_asking_again() -> None:
+    @workflow
+    async def body() -> Any:
+        call, failing = one(), two()
+        values = [await call, await call]
+        for _ in range(2):
+            try:
+                await failing
+            except StepFailed as error:
+                values.append(str(error))
+        return values
+
+    driver = Driver(body)
+    driver.answer("one")
+    driver.answer("two", error="broken")
+    assert ended(driver.decision).output == [1, 1, "step call two: broken", "step call two: broken"]
+    assert driver.requested == ["one", "two"]
+
+
+def test_several_awaiters_share_one_call() -> None:
+    @workflow
+    async def body() -> Any:
+        call = one(4)
+
+        async def waits() -> Any:
+            return await call
+
+        return await asyncio.gather(waits(), waits(), call, call)
+
+    driver = Driver(body)
+    assert driver.requested == ["one"]
+    assert ended(driver.answer("one")).output == [4, 4, 4, 4]
+
+
+def test_no_awaiter_sees_what_another_one_did_to_its_value() -> None:
+    @workflow
+    async def body() -> Any:
+        call = agent("lister", returns=list)
+        first = await call
+        first.append("mine")
+        return [first, await call]
+
+    driver = Driver(body)
+    assert ended(driver.answer("lister", ["given"])).output == [["given", "mine"], ["given"]]
+
+
+def test_suspension_is_no_exception_that_a_body_could_catch() -> None:
+    @workflow
+    async def body() -> Any:
+        seen: list[str] = []
+        try:
+            await bash("make")
+        except BaseException as error:
+            seen.append(type(error).__name__)
+            raise
+        finally:
+            seen.append("finally")
+        return seen
+
+    driver = Driver(body)
+    assert driver.decision.end is None
+    assert driver.open == ["bash"]
+    driver.answer("bash", {"exit_code": 0, "stdout": "", "stderr": ""})
+    assert ended(driver.decision).output == ["finally"]
+
+
+# -- what the body sees ------------------------------------------------------------------------------------------
+
+
+def test_the_body_sees_only_values_decoded_from_committed_bytes() -> None:
+    @workflow
+    async def body() -> Any:
+        answer = await agent("sorter", returns=dict)
+        draft = await agent("writer", returns=Draft)
+        return [list(answer), type(draft).__name__, draft.tags == ("a", "b")]
+
+    driver = Driver(body)
+    # Receipts are written with sorted keys: the order of the answer itself must not be seen, not even live.
+    driver.answer("sorter", {"b": 1, "a": 2})
+    driver.answer("writer", {"title": "t", "tags": ["a", "b"]})
+    assert ended(driver.decision).output == [["a", "b"], "Draft", True]
+
+
+def test_the_input_is_the_recorded_one_typed() -> None:
+    @workflow
+    async def body(inputs: Draft) -> Any:
+        return [type(inputs).__name__, inputs.title, list(inputs.tags)]
+
+    assert result_of(body, {"title": "t", "tags": ["x"]}) == ["Draft", "t", ["x"]]
+
+
+def test_an_input_that_no_longer_fits_is_told_before_the_body_runs() -> None:
+    @workflow
+    async def body(inputs: Draft) -> Any:
+        raise AssertionError("never")
+
+    with pytest.raises(InvalidInput, match="/title"):
+        Driver(body, {"name": "t"})
+
+
+def test_requests_are_redacted_before_they_are_fingerprinted() -> None:
+    @workflow
+    async def body() -> Any:
+        await agent("writer", prompt="the key is hunter2-hunter2")
+
+    driver = Driver(body, redactor=Redactor({"PASSWORD": "hunter2-hunter2"}))
+    other = Driver(body, redactor=Redactor({"PASSWORD": "hunter2-hunter2"}))
+    assert driver.call("writer").request["prompt"] == "the key is [redacted:PASSWORD]"
+    assert driver.call("writer").fingerprint == other.call("writer").fingerprint
+
+
+def test_a_secret_goes_to_a_command_by_name() -> None:
+    from hermes_workflows.authoring import secret
+
+    @workflow
+    async def body() -> Any:
+        await bash("deploy", env={"TOKEN": secret("DEPLOY_TOKEN"), "STAGE": "live"})
+
+    driver = Driver(body)
+    assert driver.call("bash").request["env"] == {"TOKEN": {"secret": "DEPLOY_TOKEN"}, "STAGE": "live"}
+
+
+# -- failures ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("make", "key", "error"),
+    [
+        (lambda: agent("writer"), "writer", AgentFailed),
+        (lambda: bash("make"), "bash", BashFailed),
+        (lambda: one(1), "one", StepFailed),
+        (lambda: ask("well?"), "ask", ReviewExpired),
+        (lambda: child(1), "child", ChildFailed),
+    ],
+)
+def test_a_failed_call_raises_its_own_kind_of_call_failed(make: Any, key: str, error: type[Exception]) -> None:
+    @workflow
+    async def body() -> Any:
+        try:
+            return await make()
+        except CallFailed as failed:
+            return [type(failed) is error, failed.key, failed.details["type"], str(failed).endswith(": broken")]
+
+    driver = Driver(body)
+    assert ended(driver.answer(key, error="broken")).output == [True, key, "Broken", True]
+
+
+def test_an_uncaught_failure_fails_the_run_and_names_the_call() -> None:
+    @workflow
+    async def body() -> Any:
+        await one()
+
+    driver = Driver(body)
+    end = ended(driver.answer("one", error="broken"))
+    assert (end.status, end.error.type, end.error.message) == ("failed", "StepFailed", "step call one: broken")
+    assert end.error.details == {"key": "one"}
+    assert "await one()" in end.traceback
+
+
+def test_bash_returns_its_result_whatever_the_exit_code_and_raises_under_check() -> None:
+    @workflow
+    async def body() -> Any:
+        result = await bash("grep x")
+        try:
+            await bash("grep x", check=True)
+        except BashFailed as failed:
+            return [result.exit_code, result.ok, failed.result.exit_code, str(failed)]
+
+    driver = Driver(body)
+    for key in ("bash", "bash-2"):
+        driver.answer(key, {"exit_code": 1, "stdout": "", "stderr": "nothing\nfound\n"})
+    assert ended(driver.decision).output == [1, False, 1, "bash call bash-2 exited 1: found"]
+
+
+def test_a_command_that_is_not_utf_8_is_read_exactly() -> None:
+    @workflow
+    async def body() -> Any:
+        result = await bash("cat")
+        return [result.stdout, result.stdout_bytes == b"\xf0!", result.stderr_bytes == b"x\r\n", result.truncated]
+
+    output = {"exit_code": 0, "stdout": "�!", "stdout_bytes": b"\xf0!", "stderr": "x\r\n", "truncated": True}
+    assert ended(Driver(body).answer("bash", output)).output == ["�!", True, True, True]
+
+
+@pytest.mark.parametrize(
+    ("make", "place"),
+    [
+        (lambda: agent("a", prompt="go", input={"x": [1, float("nan")]}), "/input/x/1"),
+        (lambda: agent("a", input={"x": object()}), "/input/x"),
+        (lambda: agent("a", prompt="\ud800"), "/prompt"),
+        (lambda: ask("well?", key="a", input={1: 2}), "/input/1"),
+        (lambda: bash("echo \ud800", key="a"), "/command"),
+        (lambda: step(_takes_anything)({"x": object()}), "/arguments/value/x"),
+        (lambda: child_of_anything({"x": float("inf")}, key="a"), "/input/x"),
+    ],
+)
+def test_a_request_that_no_receipt_can_hold_fails_the_call_naming_key_and_place(make: Any, place: str) -> None:
+    @workflow
+    async def body() -> Any:
+        call = make()
+        try:
+            await call
+        except CallFailed as failed:
+            return [failed.key == call.key, str(failed)]
+
+    driver = Driver(body)
+    assert driver.requested == []
+    same, message = ended(driver.decision).output
+    assert same
+    assert "its request cannot be stored" in message
+    assert message.endswith(f" at {place}")
+
+
+def _takes_anything(value: Any) -> None:
+    pass
+
+
+@workflow
+async def child_of_anything(inputs: Any) -> Any:
+    return inputs
+
+
+def test_a_request_larger_than_a_receipt_fails_the_call_before_anything_is_executed() -> None:
+    @workflow
+    async def body() -> Any:
+        await agent("reader", input=["x" * 1000] * 1100)
+
+    driver = Driver(body)
+    assert driver.requested == []
+    assert ended(driver.decision).error.type == "AgentFailed"
+    assert "bytes are more than a receipt" in ended(driver.decision).error.message
+
+
+def test_a_long_prompt_is_no_large_request() -> None:
+    @workflow
+    async def body() -> Any:
+        return await agent("reader", prompt="x" * 5_000_000, returns=str)
+
+    assert ended(Driver(body).answer("reader", "fine")).output == "fine"
+
+
+# -- ends --------------------------------------------------------------------------------------------------------
+
+
+def test_a_workflow_that_returns_a_date_is_completed_with_its_text() -> None:
+    @workflow
+    async def body() -> Any:
+        return {"at": datetime(2026, 11, 29, tzinfo=UTC)}
+
+    end = ended(Driver(body).decision)
+    assert (end.status, end.output) == ("completed", {"at": "2026-11-29T00:00:00Z"})
+
+
+def _cyclic() -> list[Any]:
+    loop: list[Any] = []
+    loop.append(loop)
+    return loop
+
+
+@pytest.mark.parametrize("value", [object(), {"x": {1: 2}}, _cyclic()])
+def test_a_result_that_cannot_be_stored_fails_the_run_once_and_loudly(value: Any) -> None:
+    @workflow
+    async def body() -> Any:
+        return value
+
+    end = ended(Driver(body).decision)
+    assert end.status == "failed"
+    assert end.error.type == "UnstorableValue"
+
+
+def test_a_result_of_another_type_than_declared_fails_the_run_naming_the_field() -> None:
+    @workflow
+    async def body() -> Draft:
+        return Draft(title=5)  # type: ignore[arg-type]
+
+    end = ended(Driver(body).decision)
+    assert (end.status, "/title" in end.error.message) == ("failed", True)
+
+
+def test_a_body_that_returns_with_a_call_never_awaited_fails_naming_the_line() -> None:
+    @workflow
+    async def body() -> Any:
+        one()
+        return await two()
+
+    driver = Driver(body, root=str(__file__).rpartition("/")[0])
+    end = ended(driver.to_the_end())
+    line = body.fn.__code__.co_firstlineno + 2
+    assert end.error.type == "CallNeverAwaited"
+    assert end.error.message == f"step call one was written at test_decisions.py:{line} and never awaited"
+
+
+@pytest.mark.parametrize("kind", ["parallel", "pipeline", "goal"])
+def test_a_composition_that_is_never_awaited_is_no_less_forgotten(kind: str) -> None:
+    from hermes_workflows.authoring import goal, pipeline
+
+    @workflow
+    async def body() -> Any:
+        {
+            "parallel": lambda: parallel([], limit=1),
+            "pipeline": lambda: pipeline([1], one),
+            "goal": lambda: goal(one, bool),
+        }[kind]()
+
+    assert f"{kind} call {kind} was written at" in ended(Driver(body).decision).error.message
+
+
+def test_a_call_of_an_open_task_is_not_forgotten_but_cancelled() -> None:
+    @workflow
+    async def body() -> Any:
+        async def orphan() -> Any:
+            call = two()
+            await one()
+            return await call
+
+        task = asyncio.create_task(orphan())
+        await tidy()
+        return task.done()
+
+    assert ended(Driver(body).answer("tidy")).output is False
+
+
+@pytest.mark.parametrize(
+    "hand_over",
+    [asyncio.create_task, asyncio.gather, lambda call: asyncio.create_task(parallel([call]))],
+)
+def test_a_call_handed_to_a_task_is_not_forgotten_when_that_never_starts(hand_over: Any) -> None:
+    @workflow
+    async def body() -> Any:
+        handed = hand_over(one())
+        handed.cancel()
+        return await two()
+
+    assert ended(Driver(body).answer("two")).output == 2
+
+
+def test_a_call_that_the_failure_of_its_task_jumped_over_is_not_forgotten() -> None:
+    @workflow
+    async def body() -> Any:
+        async def branch() -> Any:
+            later = two()
+            await one()
+            return await later
+
+        return len(await asyncio.gather(branch(), return_exceptions=True))
+
+    assert ended(Driver(body).answer("branch/one", error="broken")).output == 1
+
+
+def test_a_failing_body_is_not_blamed_for_calls_it_never_came_to() -> None:
+    @workflow
+    async def body() -> Any:
+        later = two()
+        await one()
+        await later
+
+    assert ended(Driver(body).answer("one", error="broken")).error.type == "StepFailed"
+
+
+def test_a_body_that_nothing_can_wake_is_stuck_and_its_lines_are_named() -> None:
+    @workflow
+    async def body() -> Any:
+        async def waits(event: asyncio.Event) -> None:
+            await event.wait()
+
+        await one()
+        await asyncio.gather(waits(asyncio.Event()), parallel([waits(asyncio.Event())]))
+
+    driver = Driver(body, root=str(__file__).rpartition("/")[0])
+    decision = driver.answer("one")
+    first = body.fn.__code__.co_firstlineno
+    assert decision.end is None
+    assert decision.stuck == (
+        f"nothing can wake the body, which waits at test_decisions.py:{first + 6}, test_decisions.py:{first + 3}"
+    )
+
+
+def test_a_body_that_a_timer_or_a_person_can_wake_is_not_stuck() -> None:
+    @workflow
+    async def body() -> Any:
+        event = asyncio.Event()
+        asyncio.get_running_loop().call_later(5, event.set)
+        await event.wait()
+        await ask("well?")
+
+    driver = Driver(body)
+    assert driver.decision.stuck is None
+    assert driver.answer("timer").stuck is None
+
+
+# -- errors as they are recorded ---------------------------------------------------------------------------------
+
+
+def failing_with(error: BaseException) -> Any:
+    @workflow
+    async def body() -> Any:
+        raise error
+
+    return ended(Driver(body, redactor=Redactor({"PASSWORD": "hunter2-hunter2"})).decision)
+
+
+def test_an_error_is_recorded_redacted_without_addresses_and_always_storable() -> None:
+    class Odd(Exception):
+        def __str__(self) -> str:
+            raise ValueError("no text")
+
+    assert failing_with(ValueError("hunter2-hunter2 leaked")).error.message == "[redacted:PASSWORD] leaked"
+    assert "hunter2" not in failing_with(ValueError("hunter2-hunter2 leaked")).traceback
+    assert failing_with(ValueError(f"bad {object()!r}")).error.message == "bad <object object>"
+    assert failing_with(ValueError("\ud800")).error.message == "\\ud800"
+    assert failing_with(Odd()).error.message == "Odd"
+    assert failing_with(ValueError()).error.message == "ValueError"
+
+
+def test_a_group_of_errors_says_what_is_in_it() -> None:
+    inner = ExceptionGroup("inner", [KeyError("k")])
+    message = failing_with(ExceptionGroup("outer", [ValueError("v"), inner])).error.message
+    assert message == "outer (2 sub-exceptions); ValueError: v; KeyError: 'k'"
+
+
+# -- the pure function -------------------------------------------------------------------------------------------
+
+
+def test_advance_decides_from_a_history_alone_and_leaves_nothing_behind() -> None:
+    @workflow
+    async def body() -> Any:
+        try:
+            return await one() + await two()
+        finally:
+            ran.append("finally")
+
+    ran: list[str] = []
+    driver = Driver(body)
+    driver.answer("one")
+    decision = advance("run", body, fold(driver.receipts))
+    assert [call.key for call in decision.requested] == ["two"]
+    assert ran == ["finally"]
+    assert decision.after == driver.decision.after
+
+
+def test_notes_are_never_delivered_to_the_body() -> None:
+    @workflow
+    async def body() -> Any:
+        return await one()
+
+    driver = Driver(body)
+    attempt = driver.receipt_for(driver.call("one"), error="once").model_copy(
+        update={"path": "steps/one.attempt-1.json"}
+    )
+    assert driver.live.take(attempt) is None
+    assert driver.open == ["one"]
+    assert ended(driver.answer("one")).output == 1
+
+
+def test_log_speaks_with_the_decision_that_passes_it() -> None:
+    @workflow
+    async def body() -> Any:
+        log("first")
+        await one()
+        log("second")
+        await two()
+
+    driver = Driver(body)
+    assert driver.decision.logs == ("first",)
+    assert driver.answer("one").logs == ("second",)
+    _, decision = driver.rebuilt()
+    assert decision.logs == ("second",)
+    assert driver.answer("two").logs == ()
+
+
+def test_current_run_is_that_of_the_body_even_inside_a_callback() -> None:
+    @workflow
+    async def body() -> Any:
+        found: list[str] = []
+        asyncio.get_running_loop().call_soon(lambda: found.append(current_run("x").run_id))
+        await asyncio.sleep(0)
+        return found
+
+    assert ended(Driver(body, run_id="mine").decision).output == ["mine"]
