@@ -88,7 +88,7 @@ def run_command(
 
     `on_line` is called with "stdout" or "stderr" and each redacted line, in the calling thread.
     """
-    started_at, begin = now(), time.monotonic()
+    started_at, begin = now(), _seconds()
     nothing = Stream()
     if stop.is_set():
         return Outcome(None, None, "stopped", nothing, nothing, started_at, 0.0, stop.reason)
@@ -96,7 +96,7 @@ def run_command(
         process = _start(command)
     except (OSError, ValueError) as error:
         reason = redactor.text(_why_not(command, error))
-        return Outcome(None, None, "not_started", nothing, nothing, started_at, time.monotonic() - begin, reason)
+        return Outcome(None, None, "not_started", nothing, nothing, started_at, _seconds() - begin, reason)
     with ExitStack() as cleanup:
         cleanup.callback(_end_group, process)
         run = _Run(process, command, stop, redactor, on_line, begin)
@@ -112,9 +112,14 @@ def run_command(
         stdout=stdout,
         stderr=stderr,
         started_at=started_at,
-        duration_seconds=time.monotonic() - begin,
+        duration_seconds=_seconds() - begin,
         reason=run.reason,
     )
+
+
+def _seconds() -> float:
+    """The machine's time: a deadline is one for real processes, also where a test has frozen `time.monotonic`."""
+    return time.clock_gettime(time.CLOCK_MONOTONIC)
 
 
 def _start(command: Command) -> subprocess.Popen[bytes]:
@@ -201,7 +206,7 @@ class _Run:
             for key, _ in self._selector.select(self._patience()):
                 self._handle(key.data, key.fd)
             if self._exited_at is None and self._process.poll() is not None:
-                self._exited_at = time.monotonic()
+                self._exited_at = _seconds()
             self._end_if_due()
         self._drain()
 
@@ -215,8 +220,8 @@ class _Run:
 
     def _over(self) -> bool:
         if self._exited_at is not None:
-            return not self._reading() or time.monotonic() >= self._exited_at + PIPE_GRACE
-        return self._next_step is not None and not self._steps and time.monotonic() >= self._next_step
+            return not self._reading() or _seconds() >= self._exited_at + PIPE_GRACE
+        return self._next_step is not None and not self._steps and _seconds() >= self._next_step
 
     def _reading(self) -> bool:
         return any(key.data in self._captures for key in self._selector.get_map().values())
@@ -228,7 +233,7 @@ class _Run:
             due.append(self._begin + self._timeout)
         if self._exited_at is not None:
             due.append(self._exited_at + PIPE_GRACE)
-        waits = [max(0.0, moment - time.monotonic()) for moment in due if moment is not None]
+        waits = [max(0.0, moment - _seconds()) for moment in due if moment is not None]
         if self._exit_fd is None and self._exited_at is None:
             waits.append(_POLL)
         return min(waits, default=None)
@@ -268,7 +273,7 @@ class _Run:
             self._process.stdin.close()
 
     def _end_if_due(self) -> None:
-        moment = time.monotonic()
+        moment = _seconds()
         if self._next_step is None and self._exited_at is None:
             if self._stop.is_set():
                 self._begin_to_end("stopped", self._stop.reason)
@@ -281,7 +286,7 @@ class _Run:
 
     def _begin_to_end(self, ended: Ended, reason: str | None) -> None:
         self.ended, self.reason = ended, reason
-        self._next_step = time.monotonic()
+        self._next_step = _seconds()
 
     def streams(self) -> tuple[Stream, Stream]:
         return self._captures["stdout"].close(), self._captures["stderr"].close()
@@ -328,7 +333,7 @@ def _end_group(process: subprocess.Popen[bytes]) -> None:
     # A group keeps its number while it has members, so this reaches a stranger only if all numbers
     # of the system were given out since the process ended, a moment ago.
     if _signal_group(process.pid, signals.SIGTERM):
-        deadline = time.monotonic() + PIPE_GRACE
-        while _signal_group(process.pid, 0) and time.monotonic() < deadline:
+        deadline = _seconds() + PIPE_GRACE
+        while _signal_group(process.pid, 0) and _seconds() < deadline:
             time.sleep(_POLL)
         _signal_group(process.pid, signals.SIGKILL)
