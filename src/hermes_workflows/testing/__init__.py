@@ -12,6 +12,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from .frozen_time import teach_pydantic
+
 if TYPE_CHECKING:
     from ..runner.protocol import AgentRequest
     from .clocks import TestClock
@@ -55,6 +57,7 @@ _MODULES = {
 def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    teach_pydantic()
     value = globals()[name] = getattr(import_module(_MODULES[name], __name__), name)
     return value
 

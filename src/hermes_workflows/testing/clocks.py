@@ -5,7 +5,6 @@ With freezegun the frozen time is the clock, and jumps with the run: a step that
 
 from __future__ import annotations
 
-import sys
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
@@ -13,6 +12,7 @@ from ..clock import SystemClock
 from ..core.clock import Clock
 from ..core.timestamps import in_milliseconds
 from ..errors import InvalidInput
+from .frozen_time import active_freezer, teach_pydantic
 
 
 class MovableClock(Clock, Protocol):
@@ -74,10 +74,11 @@ def clock_of(given: MovableClock | datetime | None) -> MovableClock:
 
     Raises InvalidInput for anything else.
     """
+    teach_pydantic()
     if isinstance(given, datetime):
         return TestClock(given)
     if given is None:
-        freezer = _active_freezer()
+        freezer = active_freezer()
         return FrozenTime(freezer) if freezer is not None else TestClock()
     if hasattr(given, "elapsed"):
         return given
@@ -86,13 +87,6 @@ def clock_of(given: MovableClock | datetime | None) -> MovableClock:
     raise InvalidInput(
         f"clock={given!r} is no clock", hint="give a TestClock, a datetime to begin at, or what freeze_time gave you"
     )
-
-
-def _active_freezer() -> Any:
-    # Asked of what is imported already: freezegun is no dependency of ours.
-    api = sys.modules.get("freezegun.api")
-    factories = getattr(api, "freeze_factories", None)
-    return factories[-1] if factories else None
 
 
 def _in_utc(moment: datetime) -> datetime:

@@ -34,6 +34,8 @@ from .watching import WatchedBodies
 T = TypeVar("T")
 
 _RUN_ID = "test"
+# Nobody renews leases here, and the clock may jump by years.
+_LEASE_SECONDS = 1e12
 
 
 def run_workflow(
@@ -89,7 +91,7 @@ def _workspace(workflow: Workflow[Any], root: Path, surroundings: Surroundings) 
     paths = DatabasePaths(DEFAULT_DB, root / "memory.sqlite", root / "memory.git")
     registry = Registry(root=root, path=None, dbs={DEFAULT_DB: paths})
     ledger = MemoryLedger()
-    queue = MemoryQueue(clock=surroundings.clock, home=ledger.home)
+    queue = MemoryQueue(clock=surroundings.clock, lease_seconds=_LEASE_SECONDS, home=ledger.home)
     return Workspace(registry, paths, ledger, queue, surroundings, GivenLoader(registry, workflow))
 
 
