@@ -32,7 +32,8 @@ def test_commands_and_steps_are_executed_for_real_and_leave_receipts() -> None:
 def test_answers_never_pass_for_a_persons_and_agents_are_marked_as_mocks() -> None:
     run = run_workflow(publish, Topic("docs"), agents={"writer": DRAFT}, answers={"review": OK})
     provenance = run.receipt("review").execution.provenance
-    assert provenance is not None and provenance.kind == "test"
+    assert provenance is not None
+    assert provenance.kind == "test"
     assert run.receipt("goal/1/writer").execution.mock is True
 
 
@@ -112,7 +113,8 @@ def test_an_exception_fails_the_call_with_its_type_and_message() -> None:
     run = run_workflow(titled, agents={"writer": ConnectionError("no network")})
     assert run.result == "failed: agent call writer: no network"
     error = run.receipt("writer").error
-    assert error is not None and error.type == "ConnectionError"
+    assert error is not None
+    assert error.type == "ConnectionError"
 
 
 def test_an_answer_that_does_not_fit_is_asked_for_again_with_the_reasons() -> None:
@@ -125,13 +127,15 @@ def test_an_answer_that_does_not_fit_is_asked_for_again_with_the_reasons() -> No
     run = run_workflow(titled, agents={"writer": writer})
     assert run.result == "News"
     previous = requests[1].previous
-    assert previous is not None and previous.errors == ("/body: is missing",)
+    assert previous is not None
+    assert previous.errors == ("/body: is missing",)
     assert [each.path for each in run.receipts if each.status == "failed"] == ["steps/writer.attempt-1.json"]
 
 
 def test_an_answer_that_never_fits_fails_the_call_after_as_many_attempts_as_it_has() -> None:
     run = run_workflow(titled, agents={"writer": [{}, {"title": 1}, 3]})
-    assert run.result is not None and run.result.startswith("failed: agent call writer: the answer is no Draft")
+    assert run.result is not None
+    assert run.result.startswith("failed: agent call writer: the answer is no Draft")
 
 
 def test_a_mock_of_the_workflow_answers_unless_the_test_names_the_agent() -> None:
@@ -201,7 +205,8 @@ def test_a_body_that_raises_is_a_failed_run_with_its_error() -> None:
 
     run = run_workflow(broken)
     assert run.status == "failed"
-    assert run.error is not None and run.error.type == BashFailed.__name__
+    assert run.error is not None
+    assert run.error.type == BashFailed.__name__
 
 
 def test_a_body_that_nothing_can_wake_is_stuck_and_says_where() -> None:
@@ -211,7 +216,8 @@ def test_a_body_that_nothing_can_wake_is_stuck_and_says_where() -> None:
 
     run = run_workflow(asleep)
     assert run.status == "running"
-    assert run.stuck is not None and "tests/testing/test_running.py:" in run.stuck
+    assert run.stuck is not None
+    assert "tests/testing/test_running.py:" in run.stuck
 
 
 def test_an_input_that_does_not_fit_is_refused_and_names_the_field() -> None:
@@ -229,6 +235,7 @@ def test_a_run_that_goes_on_for_ever_is_given_up() -> None:
     async def endless() -> None:
         while True:
             await asyncio.sleep(60)
+            await bash("true", name="look")
 
     with pytest.raises(TookTooLong, match=r"not over after 0\.3 s: it goes on and on, with \d+ receipts so far"):
         run_workflow(endless, timeout=0.3)
@@ -247,13 +254,13 @@ def test_something_that_is_no_workflow_is_refused() -> None:
     @step
     def nothing() -> None: ...
 
-    with pytest.raises(InvalidInput, match="decorate it with @workflow|is no workflow"):
+    with pytest.raises(InvalidInput, match="is no workflow"):
         run_workflow(nothing)  # type: ignore[arg-type]
 
 
 def test_a_key_without_a_result_is_an_error_that_knows_the_others() -> None:
     run = run_workflow(publish, Topic("docs"), agents={"writer": DRAFT}, answers={"review": OK})
-    with pytest.raises(KeyError, match="no call 'sent' has a result; .*send"):
+    with pytest.raises(KeyError, match=r"no call 'sent' has a result; .*send"):
         run.receipt("sent")
 
 

@@ -172,7 +172,8 @@ def test_many_short_commands_reach_a_deadline_together() -> None:
             return count
 
     run = run_workflow(looping, timeout=20)
-    assert run.result is not None and run.result >= 1
+    assert run.result is not None
+    assert run.result >= 1
 
 
 # -- freezegun ---------------------------------------------------------------------------------------------------
@@ -200,7 +201,7 @@ def test_what_freeze_time_gives_is_a_clock_to_be_named() -> None:
 
 def test_a_clock_of_its_own_leaves_frozen_time_alone() -> None:
     with freeze_time("2030-01-01"):
-        run = run_workflow(dated, clock=datetime(2026, 1, 1))
+        run = run_workflow(dated, clock=datetime(2026, 1, 1))  # noqa: DTZ001 # without a zone it is UTC
         assert datetime.now(UTC) == NEW_YEAR
     assert run.receipts[0].execution.started_at == datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -6,13 +6,13 @@ With freezegun the frozen time is the clock, and jumps with the run: a step that
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Any, Protocol
+from typing import Protocol, cast
 
 from ..clock import SystemClock
 from ..core.clock import Clock
 from ..core.timestamps import in_milliseconds
 from ..errors import InvalidInput
-from .frozen_time import active_freezer, teach_pydantic
+from .frozen_time import Freezer, active_freezer, teach_pydantic
 
 
 class MovableClock(Clock, Protocol):
@@ -54,7 +54,7 @@ class FrozenTime:
 
     boot_id = "test"
 
-    def __init__(self, freezer: Any) -> None:
+    def __init__(self, freezer: Freezer) -> None:
         self._freezer = freezer
         self._origin = self.now()
 
@@ -69,7 +69,7 @@ class FrozenTime:
             self._freezer.move_to(moment)
 
 
-def clock_of(given: MovableClock | datetime | None) -> MovableClock:
+def clock_of(given: MovableClock | Freezer | datetime | None) -> MovableClock:
     """The clock that `clock=` means: one that was made before, one that begins at a given time, or now.
 
     Raises InvalidInput for anything else.
@@ -81,7 +81,7 @@ def clock_of(given: MovableClock | datetime | None) -> MovableClock:
         freezer = active_freezer()
         return FrozenTime(freezer) if freezer is not None else TestClock()
     if hasattr(given, "elapsed"):
-        return given
+        return cast(MovableClock, given)
     if hasattr(given, "time_to_freeze"):
         return FrozenTime(given)
     raise InvalidInput(

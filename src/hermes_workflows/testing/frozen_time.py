@@ -8,10 +8,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any
+from datetime import datetime
+from typing import Any, Protocol
 
 
-def active_freezer() -> Any:
+class Freezer(Protocol):
+    """What `freeze_time` gives to a test."""
+
+    def move_to(self, moment: datetime, /) -> None: ...
+
+
+def active_freezer() -> Freezer | None:
     """What moves the time that is frozen now; None when none is."""
     factories = getattr(sys.modules.get("freezegun.api"), "freeze_factories", None)
     return factories[-1] if factories else None

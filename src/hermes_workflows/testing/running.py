@@ -23,6 +23,7 @@ from .clocks import MovableClock, clock_of
 from .definitions import GivenLoader
 from .driver import Driver
 from .elsewhere import replay_elsewhere
+from .frozen_time import Freezer
 from .people import People
 from .replaying import replay_here
 from .results import RunResult
@@ -45,7 +46,7 @@ def run_workflow(
     agents: Mapping[str, Any] | None = None,
     answers: Mapping[str, Any] | None = None,
     commands: Mapping[str, Any] | None = None,
-    clock: MovableClock | datetime | None = None,
+    clock: MovableClock | Freezer | datetime | None = None,
     always_replay: bool = False,
     root: Path | None = None,
     environment: Mapping[str, str] | None = None,

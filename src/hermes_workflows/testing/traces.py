@@ -5,17 +5,17 @@ A decision is compared as a set of calls, each with its fingerprint; lines and r
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 from ..core.differences import first_difference
 from ..core.divergence import AnyCall, explain
-from ..core.encoding import dumps, encode
 from ..core.history import History
 from ..core.live import Decision, Definition, End, LiveRun, rebuild
-from ..core.receipts import Author, Failure, Receipt, RunEnded, draft
+from ..core.receipts import Failure, Receipt
 from ..core.redaction import Redactor
 from ..errors import Divergence, InvalidInput
 from ..runner.drafts import Stamp, run_ended
@@ -117,7 +117,7 @@ def quiet_decider() -> Decider:
 
 
 def asked_for(call: AnyCall, root: str | None) -> Asked:
-    return Asked(call.kind, call.key, call.fingerprint, call.site.within(root), encode(dict(call.request), {}))
+    return Asked(call.kind, call.key, call.fingerprint, call.site.within(root), json.loads(_json(call.request)))
 
 
 def was_forced(error: Failure | None) -> bool:
@@ -129,16 +129,18 @@ def text_of(end: End | None) -> str | None:
     """How a run ended, as its receipt says it."""
     if end is None:
         return None
-    return _text(run_ended(end, None, _ANY_TIME, Stamp("", "")).stored)
+    # By way of the receipt: a result that cannot be stored is another end than the body had in mind.
+    return recorded_text(run_ended(end, None, _ANY_TIME, Stamp("", "")).receipt)
 
 
-def recorded_text(ended: RunEnded) -> str:
-    """The same of a receipt."""
-    return _text(draft(ended, Author("workflow")).stored)
+def recorded_text(ended: Receipt) -> str:
+    """The same of a receipt; equal for equal ends."""
+    error = ended.error
+    return f"{ended.status} with {f'{error.type}: {error.message}' if error else _json(ended.output)}"
 
 
-def _text(stored: Mapping[str, Any]) -> str:
-    return dumps({name: stored[name] for name in ("status", "output", "error")}).decode()
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, default=repr)
 
 
 # -- differences -------------------------------------------------------------------------------------------------
@@ -189,7 +191,8 @@ def _other_request(old: Asked, new: Asked) -> str:
     if old.kind != new.kind:
         return f"{old.shown} is now {new.shown}"
     place = first_difference(old.request, new.request) or ""
-    values = f"{_shown(_at(old.request, place))} before and {_shown(_at(new.request, place))} now"
+    before, now = (_line(_json(_at(each.request, place))) for each in (old, new))
+    values = f"{before} before and {now} now"
     return f"{old.shown} has another request: at {place or '/'} {values}"
 
 
@@ -204,7 +207,7 @@ def _at(value: Any, place: str) -> Any:
 
 
 def _ended(end: str | None) -> str:
-    return f"ended with {_line(end)}" if end else "went on"
+    return f"ended as {_line(end)}" if end else "went on"
 
 
 def _list(names: Sequence[str]) -> str:
@@ -212,10 +215,6 @@ def _list(names: Sequence[str]) -> str:
         return "nothing"
     more = f" and {len(names) - _MAX_SHOWN} more" if len(names) > _MAX_SHOWN else ""
     return ", ".join(names[:_MAX_SHOWN]) + more
-
-
-def _shown(value: Any) -> str:
-    return _line(dumps(value).decode())
 
 
 def _line(text: str) -> str:
