@@ -17,7 +17,9 @@
         └── CallNeverAwaited          the body returned although a call it wrote never went out
 
     CallFailed                        raised *in the body* at an await; authors catch it
-    ├── AgentFailed, BashFailed, StepFailed, ReviewExpired, ChildFailed
+    ├── AgentFailed, BashFailed, StepFailed, ChildFailed, SignalFailed, ArtifactFailed
+    └── TimedOut                      also a TimeoutError: a call that ran over its time raises its kind's failure as this
+        └── AgentTimedOut, BashTimedOut, StepTimedOut, ChildTimedOut, SignalTimedOut, ReviewExpired
     GoalExhausted                     raised in the body by `goal`
 
 Messages are one line: what is wrong, where. The hint says what to do next.
@@ -150,12 +152,44 @@ class StepFailed(CallFailed):
     """A `@step` function raised, timed out, or returned what no receipt can hold."""
 
 
-class ReviewExpired(CallFailed):
-    """Nobody answered before the request expired."""
+class SignalFailed(CallFailed):
+    """A signal came before anybody waited for it, and does not fit what is waited for."""
 
 
 class ChildFailed(CallFailed):
     """A child run failed or was cancelled."""
+
+
+class ArtifactFailed(CallFailed):
+    """A file that cannot be read, is too large, or holds a secret."""
+
+
+class TimedOut(CallFailed, TimeoutError):
+    """A call was not done in its time; `except TimeoutError` catches it like those of asyncio."""
+
+
+class AgentTimedOut(AgentFailed, TimedOut):
+    """An agent ran over its `timeout`."""
+
+
+class BashTimedOut(BashFailed, TimedOut):
+    """A command ran over its `timeout` and was killed."""
+
+
+class StepTimedOut(StepFailed, TimedOut):
+    """A step ran over its `timeout`, or raised a TimeoutError itself."""
+
+
+class ChildTimedOut(ChildFailed, TimedOut):
+    """A child run did not end within its `timeout`, and is cancelled."""
+
+
+class SignalTimedOut(SignalFailed, TimedOut):
+    """No signal came within `timeout`."""
+
+
+class ReviewExpired(TimedOut):
+    """Nobody answered before the request expired."""
 
 
 class GoalExhausted(Exception):

@@ -2,6 +2,7 @@
 
 Reading makes the answer depend on the files alone. What a process happens to have imported for other workflows,
 or imports only when a step runs, must not change the identity of this one's code.
+Prompt files that a module names by a literal belong to it.
 A project module is a file below the workspace root that no package manager put there.
 """
 
@@ -14,6 +15,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+
+from .authoring.prompts import find
+from .errors import InvalidInput
 
 _PACKAGE = Path(__file__).resolve().parent
 # In this project's own checkout the engine lies below the workspace root; it is not the author's code.
@@ -51,13 +55,15 @@ class Sources:
 
 
 def collect(first: Module, root: Path, search: Sequence[Path]) -> Sources:
-    """Read `first` and every project module it imports, directly or not.
+    """Read `first` and every project module it imports, directly or not, and the prompt files they name.
 
-    `search` are the folders imports are looked up in. Raises OSError, SyntaxError.
+    `search` are the folders imports are looked up in. Raises OSError, SyntaxError, and InvalidInput for a prompt file
+    that is not there.
     """
     found: dict[Path, Module] = {}
     by_path: dict[Path, bytes] = {}
     stamps: dict[Path, tuple[int, int, int]] = {}
+    prompts: dict[Path, str] = {}
     todo = [first]
     while todo:
         module = todo.pop()
@@ -67,9 +73,15 @@ def collect(first: Module, root: Path, search: Sequence[Path]) -> Sources:
         # The stamp comes before the bytes: a file that changes in between looks changed, never unchanged.
         stamps[module.path] = _stamp(module.path)
         by_path[module.path] = data = module.path.read_bytes()
+        tree = ast.parse(data, str(module.path))
+        prompts.update(_prompts(module, tree, root))
         if is_project(module.path, root):
-            todo += [other for other in _imported(module, data, search) if is_project(other.path, root)]
+            todo += [other for other in _imported(module, tree, search) if is_project(other.path, root)]
+    for path in prompts:
+        stamps[path] = _stamp(path)
+        by_path[path] = path.read_bytes()
     files = {_recorded(module, root): by_path[path] for path, module in found.items()}
+    files.update((name, by_path[path]) for path, name in prompts.items())
     return Sources(tuple(found.values()), files, by_path, stamps)
 
 
@@ -98,8 +110,33 @@ def _recorded(module: Module, root: Path) -> str:
     )
 
 
-def _imported(module: Module, data: bytes, search: Sequence[Path]) -> Iterator[Module]:
-    for node in ast.walk(ast.parse(data, str(module.path))):
+def _prompts(module: Module, tree: ast.Module, root: Path) -> Iterator[tuple[Path, str]]:
+    """The prompt files that a module names by literals, and the names they are recorded under."""
+    folder = module.path.parent
+    for node in ast.walk(tree):
+        if not (isinstance(node, ast.Call) and _called(node) == "prompt_file" and node.args):
+            continue
+        name = node.args[0]
+        if not (isinstance(name, ast.Constant) and isinstance(name.value, str)):
+            continue
+        try:
+            path = find(name.value, folder, root).resolve()
+        except InvalidInput as error:
+            raise InvalidInput(f"{_recorded(module, root)}:{node.lineno}: {error.message}", hint=error.hint) from None
+        if path.is_relative_to(root):
+            yield path, path.relative_to(root).as_posix()
+        elif path.is_relative_to(folder):
+            yield path, "/".join([*module.name.split(".")[:-1], path.relative_to(folder).as_posix()])
+        else:
+            raise InvalidInput(f"{_recorded(module, root)}:{node.lineno}: {path} lies outside the workspace {root}")
+
+
+def _called(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+
+
+def _imported(module: Module, tree: ast.Module, search: Sequence[Path]) -> Iterator[Module]:
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield from _resolve(alias.name, search)

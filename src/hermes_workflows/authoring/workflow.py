@@ -77,7 +77,7 @@ class Workflow(Generic[T]):
     def encode_result(self, value: Any) -> Plain:
         return self.output_codec.to_plain(value)
 
-    def __call__(self, inputs: Any = None, *, key: str | None = None) -> Call[T]:
+    def __call__(self, inputs: Any = None, *, key: str | None = None, key_by: object = None) -> Call[T]:
         """The workflow as a child run of the running body; its id is `<parent>.<key>`."""
         request, refused = request_of(lambda: {"workflow": self.ref, "input": part("input", self._input, inputs)})
         codec = self.output_codec
@@ -90,6 +90,7 @@ class Workflow(Generic[T]):
                 failure=ChildFailed,
                 options=self,
                 key=key,
+                key_by=key_by,
                 refused=refused,
             )
         )

@@ -86,11 +86,13 @@ class Execution(BaseModel):
     provenance: Provenance | None = None
     due_at: Time | None = None
     expires_at: Time | None = None
+    evidence: dict[str, dict[str, Any]] | None = None
     tip: str | None = None
     # The id of a child run: it begins with its parent's, so two equal runs never share it.
     child: str | None = None
     # run.json only
     workspace: str | None = None
+    deadline_at: Time | None = None
     seed: str | None = None
     python: str | None = None
     versions: dict[str, str] | None = None
@@ -156,8 +158,9 @@ class RunEnded(Receipt):
 class CallReceipt(Receipt):
     """A result, an attempt, an intent or a late result of work that a runner executes."""
 
-    kind: Literal["agent", "bash", "step", "child"]
-    status: Literal["completed", "failed", "cancelled", "started"]
+    kind: Literal["agent", "bash", "step", "child", "artifact"]
+    # `unknown`: an at-most-once step that was given up after its intent; its effect may have happened.
+    status: Literal["completed", "failed", "cancelled", "started", "unknown"]
     fingerprint: str
     request: dict[str, Any]
 
@@ -174,15 +177,25 @@ class TimerReceipt(Receipt):
     request: TimerRequest
 
 
+class Evidence(_Model):
+    """What is shown beside a question: a value, or the text of a file, which `execution.evidence` holds as it was."""
+
+    title: str
+    value: Any = None
+    path: str | None = None
+
+
 class ReviewRequest(_Model):
     """The question: `returns` is the full JSON Schema, which forms are made of."""
 
     prompt: str
     input: Any = None
+    evidence: list[Evidence] = []
     returns: dict[str, Any]
     assignee: str | None = None
     expires_seconds: float | None = None
     on_expiry: Any = "raise"
+    remind_seconds: float | None = None
 
 
 class ReviewReceipt(Receipt):
@@ -192,9 +205,19 @@ class ReviewReceipt(Receipt):
     request: ReviewRequest | None = None
 
 
+class SignalRequest(_Model):
+    """What a wait takes: `returns` is the schema of the payload, reduced to what validates."""
+
+    name: str
+    returns: dict[str, Any]
+
+
 class SignalReceipt(Receipt):
+    """A signal that was received, or a wait for one: that it began, ran over its time, or was given up."""
+
     kind: Literal["signal"] = "signal"
-    status: Literal["received"] = "received"
+    status: Literal["received", "started", "failed", "cancelled"]
+    request: SignalRequest | None = None
 
 
 class ControlReceipt(Receipt):
@@ -211,6 +234,7 @@ _BY_KIND: Mapping[str, type[Receipt]] = {
     "bash": CallReceipt,
     "step": CallReceipt,
     "child": CallReceipt,
+    "artifact": CallReceipt,
     "timer": TimerReceipt,
     "review": ReviewReceipt,
     "signal": SignalReceipt,

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from ..authoring.ask import AskOptions
+from ..authoring.step import Step
 from ..core import layout
 from ..core.calls import Call, TimerCall
 from ..core.divergence import AnyCall
@@ -128,8 +129,16 @@ def _noted(call: Call[Any], now: datetime, stamp: Stamp, **execution: Any) -> Dr
 
 def finished(job: Job, executed: Executed, started: datetime, ended: datetime, stamp: Stamp) -> Draft:
     """The result of an execution. A value that cannot be stored fails the call, once, and says where it is."""
-    told = replace(executed, error=_with_attempts(job, executed))
-    return _stored(_call_receipt(job, told, started, ended, stamp, layout.step(job.call.key)), _author(job))
+    told = replace(executed, status=_final(job, executed), error=_with_attempts(job, executed))
+    made = _stored(_call_receipt(job, told, started, ended, stamp, layout.step(job.call.key)), _author(job))
+    return replace(made, blobs={**made.blobs, **executed.blobs}) if executed.blobs else made
+
+
+def _final(job: Job, executed: Executed) -> str:
+    # Stopped after its intent: nobody can know how far the effect has come, so it is never called cancelled.
+    definition = job.call.spec.options
+    promised = isinstance(definition, Step) and definition.at_most_once
+    return "unknown" if promised and executed.status == "cancelled" else executed.status
 
 
 def attempt_failed(job: Job, executed: Executed, started: datetime, ended: datetime, stamp: Stamp) -> Draft:

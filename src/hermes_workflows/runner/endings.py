@@ -21,6 +21,7 @@ from .records import Records
 GRACE_SECONDS = 10.0
 CLEANUP_SECONDS = 60.0
 _EXECUTING = frozenset({"leased", "withdrawn"})
+_LEAVING = frozenset({"agent", "artifact", "bash", "step"})
 _ATTEMPTS = 20
 
 
@@ -58,7 +59,7 @@ def clear_up(records: Records, summary: RunSummary) -> None:
 
 def _must_wait(records: Records, held: Held) -> bool:
     rows = records.workspace.queue.work(held.run_id)
-    executing = [row for row in rows if row.work.kind in ("agent", "bash", "step") and row.status in _EXECUTING]
+    executing = [row for row in rows if row.work.kind in _LEAVING and row.status in _EXECUTING]
     if not executing:
         return False
     now = records.workspace.clock.now().timestamp()

@@ -9,10 +9,12 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 
 from ..authoring.bash import BashOptions, Secret
+from ..authoring.operation import VARIABLE
 from ..core.encoding import Plain
 from ..core.receipts import Failure
 from ..errors import InvalidInput
 from .agent_calls import execute_agent, from_environment
+from .artifacts import execute_artifact
 from .environment import clean_environment
 from .failures import failure_of
 from .jobs import Executed, Job, Report
@@ -57,7 +59,7 @@ def _execute_bash(job: Job, report: Report) -> Executed:
     command = Command(
         argv=options.argv,
         cwd=around.root / options.cwd,
-        env=clean_environment(around.environment, given, around.rules),
+        env=clean_environment(around.environment, {VARIABLE: job.operation_id, **given}, around.rules),
         timeout=options.timeout,
     )
     outcome = run_command(command, stop=job.stop, redactor=redactor, now=around.clock.now)
@@ -105,4 +107,5 @@ EXECUTORS: Mapping[str, Callable[[Job, Report], Executed]] = {
     "step": execute_step,
     "bash": _execute_bash,
     "agent": execute_agent,
+    "artifact": execute_artifact,
 }

@@ -64,7 +64,8 @@ class Executed:
     """How a call ended. `status` is completed, failed or cancelled; `retryable` says whether trying again may help.
 
     `attempt` is the number of the last attempt, where one execution makes several, and `attempts` tells the failed
-    ones among them; `noted` are further facts for the receipt's `execution`.
+    ones among them; `noted` are further facts for the receipt's `execution`; `blobs` are files to lie beside
+    it, by sha256.
     """
 
     status: str
@@ -78,6 +79,7 @@ class Executed:
     attempt: int | None = None
     attempts: tuple[Mapping[str, Any], ...] = ()
     noted: Mapping[str, Any] = field(default_factory=dict)
+    blobs: Mapping[str, bytes] = field(default_factory=dict)
 
 
 class NoAgent(HermesError):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import logging
 import threading
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+from ..authoring.operation import executing
 from ..authoring.step import Step
 from .jobs import Executed, Job, Report
 
@@ -26,7 +28,8 @@ def execute_step(job: Job, _report: Report) -> Executed:
     arguments = job.call.spec.request["arguments"]
     assert isinstance(arguments, dict)
     work = definition.bind(arguments)
-    value = _run_async(job, work, definition) if definition.is_async else _run_sync(job, work, definition)
+    with executing(job.operation_id):
+        value = _run_async(job, work, definition) if definition.is_async else _run_sync(job, work, definition)
     counts: Counter[str] = Counter()
     output = job.surroundings.redactor.plain(definition.output_codec.to_plain(value), counts)
     if counts:
@@ -75,7 +78,8 @@ def _within(seconds: float, job: Job, work: Callable[[], Any], definition: Step[
         except BaseException as error:
             failure.append(error)
 
-    thread = threading.Thread(target=target, name=f"step {definition.ref}", daemon=True)
+    context = contextvars.copy_context()
+    thread = threading.Thread(target=context.run, args=(target,), name=f"step {definition.ref}", daemon=True)
     thread.start()
     thread.join(seconds)
     if thread.is_alive():

@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol
 
 from ..core.summary import RunSummary
 
-Kind = Literal["workflow", "step", "agent", "bash", "child", "timer", "notify"]
+Kind = Literal["workflow", "step", "agent", "bash", "child", "artifact", "timer", "notify"]
 
 
 @dataclass(frozen=True)
