@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+
+from ..core.usages import added, told
 
 if TYPE_CHECKING:
     from ..core.states import OperationalState
@@ -42,6 +44,7 @@ def status_document(summary: RunSummary, state: OperationalState) -> dict[str, A
         "receipts": summary.receipts,
         "calls": dict(summary.calls),
         "usage": dict(summary.usage),
+        "usage_by_call": dict(_by_call(summary)),
         "reviews": [_waiting(review) for review in summary.open_reviews.values()],
         "children": dict(summary.open_children),
         "parent": summary.parent,
@@ -58,9 +61,11 @@ def status_text(summary: RunSummary, state: OperationalState) -> str:
         lines.append(f"  ended     {summary.finished_at}")
     calls = ", ".join(f"{count} {status}" for status, count in sorted(summary.calls.items()))
     lines.append(f"  calls     {calls or 'none yet'}")
-    if summary.usage:
-        shown = ", ".join(f"{name} {value:g}" for name, value in sorted(summary.usage.items()))
-        lines.append(f"  usage     {shown}")
+    if used := told(summary.usage):
+        lines.append(f"  usage     {used}")
+    if len(by_call := _by_call(summary)) > 1:
+        width = max(map(len, by_call))
+        lines += [f"            {key.ljust(width)}  {used}" for key, each in by_call.items() if (used := told(each))]
     lines += [f"  question  {review.key}: {one_line(review.prompt)}" for review in summary.open_reviews.values()]
     if summary.status == "completed":
         lines.append(f"  result    {_indented(summary.result)}")
@@ -70,7 +75,28 @@ def status_text(summary: RunSummary, state: OperationalState) -> str:
 
 
 def run_row(summary: RunSummary, state: OperationalState) -> tuple[str, ...]:
-    return summary.run_id, state.label, summary.workflow, summary.started_at or "", one_line(state.reason, 50)
+    used = told(summary.usage)
+    return summary.run_id, state.label, summary.workflow, summary.started_at or "", used, one_line(state.reason, 50)
+
+
+def workflow_totals(runs: Iterable[RunSummary]) -> list[dict[str, Any]]:
+    """What the runs of each workflow add up to, by the workflow's name."""
+    totals: dict[str, dict[str, Any]] = {}
+    for run in runs:
+        total = totals.setdefault(run.workflow, {"workflow": run.workflow, "runs": {}, "usage": {}})
+        total["runs"][run.status] = total["runs"].get(run.status, 0) + 1
+        total["usage"] = added(total["usage"], run.usage)
+    return [totals[name] for name in sorted(totals)]
+
+
+def total_row(total: Mapping[str, Any]) -> tuple[str, ...]:
+    counts = ", ".join(f"{count} {status}" for status, count in sorted(total["runs"].items()))
+    return total["workflow"], counts, told(total["usage"])
+
+
+def _by_call(summary: RunSummary) -> Mapping[str, Mapping[str, float]]:
+    # A row that was written before there was this field has none.
+    return getattr(summary, "usage_by_call", {})
 
 
 def review_document(row: ReviewRow) -> dict[str, Any]:

@@ -5,6 +5,7 @@ The index answers while it is fresh; whenever it is in doubt, the workspace is o
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import closing
 
 import click
@@ -19,10 +20,11 @@ from ..store.fast_status import DatabaseGone, FastIndex
 from .completion import complete_runs
 from .quick import fresh_status
 from .scope import Scope, scoped
-from .show import run_row, status_document, status_text
+from .show import run_row, status_document, status_text, total_row, workflow_totals
 
 _Shown = tuple[RunSummary, OperationalState]
-_COLUMNS = ("run", "state", "workflow", "started", "why")
+_COLUMNS = ("run", "state", "workflow", "started", "usage", "why")
+_PAGE = 500
 
 
 @click.command("status")
@@ -43,9 +45,14 @@ def status(scope: Scope, run: str | None, run_id: str | None) -> None:
 @click.option("--status", "wanted", type=click.Choice(["running", "waiting", "completed", "failed", "cancelled"]))
 @click.option("--limit", type=click.IntRange(1), default=50, show_default=True)
 @click.option("--offset", type=click.IntRange(0), default=0)
+@click.option("--by-workflow", is_flag=True, help="What all runs of each workflow add up to: runs, tokens, cost.")
 @scoped
-def list_runs(scope: Scope, wanted: str | None, limit: int, offset: int) -> None:
+def list_runs(scope: Scope, wanted: str | None, limit: int, offset: int, by_workflow: bool) -> None:
     """Show runs, newest first."""
+    if by_workflow:
+        totals = workflow_totals(summary for paths in scope.every() for summary in _all(scope, paths, wanted))
+        scope.output.table(("workflow", "runs", "usage"), [total_row(each) for each in totals], totals, "no runs")
+        return
     most = offset + limit
     found = [shown for paths in scope.every() for shown in _page(scope, paths, wanted, most)]
     found.sort(key=lambda shown: (shown[0].started_at or "", shown[0].run_id), reverse=True)
@@ -53,6 +60,14 @@ def list_runs(scope: Scope, wanted: str | None, limit: int, offset: int) -> None
     documents = [status_document(summary, state) for summary, state in runs]
     rows = [run_row(summary, state) for summary, state in runs]
     scope.output.table(_COLUMNS, rows, documents, "no runs")
+
+
+def _all(scope: Scope, paths: DatabasePaths, wanted: str | None) -> Iterator[RunSummary]:
+    with scope.look(paths) as workspace:
+        offset = 0
+        while page := workspace.runs(status=wanted, limit=_PAGE, offset=offset):
+            yield from page
+            offset += _PAGE
 
 
 def _asked(scope: Scope, paths: DatabasePaths, name: str) -> _Shown:

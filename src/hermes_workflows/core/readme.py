@@ -15,6 +15,7 @@ from . import layout
 from .names import run_component
 from .receipts import Provenance, Receipt, ReviewReceipt
 from .summary import RunSummary
+from .usages import told
 
 _SHOWN = 200
 
@@ -40,6 +41,7 @@ def render(summary: RunSummary, receipts: Sequence[Receipt]) -> bytes:
         f"- Input {_value(_input(receipts))}",
         *_end(summary),
         f"- {_work(summary)}",
+        *_usage(summary),
         *_reviews(receipts),
         "",
         _look_further(run_id),
@@ -79,11 +81,15 @@ def _end(summary: RunSummary) -> list[str]:
 
 def _work(summary: RunSummary) -> str:
     calls = ", ".join(f"{count} {status}" for status, count in sorted(summary.calls.items())) or "none"
-    usage = summary.usage
-    if not usage.get("input_tokens") and not usage.get("output_tokens"):
-        return f"Calls: {calls}"
-    tokens = f"{usage['input_tokens']:,.0f} tokens in, {usage['output_tokens']:,.0f} out"
-    return f"Calls: {calls}; {tokens}, {usage.get('cost_usd', 0):.4f} USD"
+    used = told(summary.usage)
+    return f"Calls: {calls}; {used}" if used else f"Calls: {calls}"
+
+
+def _usage(summary: RunSummary) -> list[str]:
+    """Call by call, where the sum above does not say it already."""
+    if len(summary.usage_by_call) < 2:
+        return []
+    return [f"  - {code_span(key)}: {used}" for key, each in summary.usage_by_call.items() if (used := told(each))]
 
 
 def _reviews(receipts: Sequence[Receipt]) -> list[str]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from . import layout
 from .timestamps import render_time
+from .usages import Sum, added, added_for
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -47,7 +48,8 @@ class RunSummary:
     seq: int = -1
     receipts: int = 0
     calls: Mapping[str, int] = field(default_factory=dict)
-    usage: Mapping[str, float] = field(default_factory=dict)
+    usage: Sum = field(default_factory=dict)
+    usage_by_call: Mapping[str, Sum] = field(default_factory=dict)
     open_reviews: Mapping[str, OpenReview] = field(default_factory=dict)
     open_children: Mapping[str, str] = field(default_factory=dict)
     open_intents: tuple[str, ...] = ()
@@ -95,7 +97,7 @@ def _apply(summary: RunSummary, receipt: Receipt) -> RunSummary:
         seq=receipt.seq,
         receipts=summary.receipts + 1,
         updated_at=max(filter(None, (summary.updated_at, moment)), default=None),
-        usage=_add_usage(summary.usage, receipt),
+        **_usage(summary, receipt),
         **changes,
     )
 
@@ -104,11 +106,14 @@ def _text(moment: datetime | None) -> str | None:
     return render_time(moment) if moment else None
 
 
-def _add_usage(usage: Mapping[str, float], receipt: Receipt) -> Mapping[str, float]:
-    used = receipt.execution.usage
-    if used is None:
-        return usage
-    return {name: round(usage.get(name, 0) + value, 10) for name, value in used.model_dump().items()}
+def _usage(summary: RunSummary, receipt: Receipt) -> _Changes:
+    if receipt.execution.usage is None:
+        return {}
+    used = receipt.execution.usage.model_dump()
+    return {
+        "usage": added(summary.usage, used),
+        "usage_by_call": added_for(summary.usage_by_call, receipt.key, used),
+    }
 
 
 # What one receipt of a family changes, besides what every receipt does.
