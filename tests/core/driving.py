@@ -12,9 +12,10 @@ from typing import Any, ClassVar
 from hermes_workflows.authoring import Workflow
 from hermes_workflows.authoring.step import Step
 from hermes_workflows.core import layout
-from hermes_workflows.core.calls import AnyCall, Call, TimerCall
+from hermes_workflows.core.calls import TIMEOUT, AnyCall, Call
 from hermes_workflows.core.history import fold
 from hermes_workflows.core.live import Decision, LiveRun, rebuild
+from hermes_workflows.core.names import clean_key
 from hermes_workflows.core.receipts import (
     Author,
     CallReceipt,
@@ -26,12 +27,15 @@ from hermes_workflows.core.receipts import (
     ReviewRequest,
     RunRequest,
     RunStarted,
+    SignalReceipt,
+    SignalRequest,
     TimerReceipt,
     TimerRequest,
     draft,
     load,
 )
 from hermes_workflows.core.redaction import Redactor
+from hermes_workflows.core.timestamps import parse_time
 
 NOON = datetime(2026, 11, 29, 12, tzinfo=UTC)
 
@@ -90,8 +94,10 @@ class Driver:
 
     def _note(self, decision: Decision) -> None:
         for call in decision.requested:
-            if isinstance(call, TimerCall):
+            if call.kind == "timer":
                 self._take(self._timer(call, layout.timer_start(call.key), "started"))
+            elif call.kind == "signal":
+                self._take(self._wait(call, layout.start(call.key), "started"))
             elif call.kind == "review":
                 request = ReviewRequest.model_validate(dict(call.request))
                 self._take(self._review(call, layout.request(call.key), "requested", request=request))
@@ -107,9 +113,11 @@ class Driver:
             **{"seq": seq, "requested_after": after, "finished_at": NOON + timedelta(seconds=seq), **fields}
         )
 
-    def _timer(self, call: TimerCall, path: str, status: Any) -> TimerReceipt:
-        seconds: Any = call.request["seconds"]
-        due = (self.live.now or NOON) + timedelta(seconds=seconds)
+    def _timer(self, call: AnyCall, path: str, status: Any) -> TimerReceipt:
+        request = TimerRequest.model_validate(dict(call.request))
+        due = (self.live.now or NOON) + timedelta(seconds=request.seconds or 0)
+        if request.until is not None:
+            due = parse_time(request.until)
         if (started := self.live.noted.get(layout.timer_start(call.key))) is not None:
             due = started.execution.due_at or due
         return TimerReceipt(
@@ -117,9 +125,15 @@ class Driver:
             key=call.key,
             status=status,
             fingerprint=call.fingerprint,
-            request=TimerRequest(seconds=seconds),
+            request=request,
             execution=self._execution(call, due_at=due, finished_at=due if status == "completed" else None),
         )
+
+    def _wait(self, call: AnyCall, path: str, status: Any, error: Failure | None = None) -> SignalReceipt:
+        return SignalReceipt(
+            path=path, key=call.key, status=status, fingerprint=call.fingerprint, error=error,
+            request=SignalRequest.model_validate(dict(call.request)), execution=self._execution(call),
+        )  # fmt: skip
 
     def _review(self, call: AnyCall, path: str, status: Any, **fields: Any) -> ReviewReceipt:
         return ReviewReceipt(
@@ -141,8 +155,10 @@ class Driver:
         return self.record(self.receipt_for(self.call(key), output, error))
 
     def receipt_for(self, call: AnyCall, output: Any = None, error: str | None = None) -> Receipt:
-        if isinstance(call, TimerCall):
+        if call.kind == "timer":
             return self._timer(call, layout.timer_fired(call.key), "completed")
+        if call.kind == "signal":
+            return self._wait(call, layout.step(call.key), "failed", Failure(type=TIMEOUT, message="nobody sent it"))
         failure = Failure(type="Broken", message=error) if error else None
         if call.kind == "review":
             return self._review(call, layout.response(call.key), "completed", output=output, error=failure)
@@ -158,6 +174,19 @@ class Driver:
             output=output,
             error=failure,
             execution=self._execution(call),
+        )
+
+    def signal(self, name: str, payload: Any = None) -> Decision:
+        """Record a signal that came from outside."""
+        number = sum(receipt.kind == "signal" and receipt.status == "received" for receipt in self.receipts) + 1
+        return self.record(
+            SignalReceipt(
+                path=layout.signal(clean_key(name), number),
+                key=name,
+                status="received",
+                output=payload,
+                execution=self._execution(None),
+            )
         )
 
     def late(self, key: str, status: str = "completed") -> Decision:

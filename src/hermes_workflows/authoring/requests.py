@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 from pathlib import PurePath
 from typing import TypeVar
 
@@ -38,6 +39,13 @@ def relative(what: str, path: str | PurePath) -> str:
     """
     root, pure = current_run(what).root, PurePath(path)
     return pure.relative_to(root).as_posix() if root and pure.is_relative_to(root) else pure.as_posix()
+
+
+def seconds_of(what: str, span: float | timedelta | None) -> float | None:
+    """A span of time as seconds. Raises InvalidInput for what is none."""
+    seconds = span.total_seconds() if isinstance(span, timedelta) else span
+    check_seconds(what, seconds)
+    return seconds
 
 
 def check_seconds(what: str, seconds: float | None) -> None:

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
+# What a receipt says of a call that ran over its time; the second is what a step raised.
+TIMEOUT = "Timeout"
+_OVER_TIME = frozenset({TIMEOUT, "TimeoutError"})
+
 
 def current_run(what: str) -> LiveRun:
     """The run whose body is being stepped; raises NotInAWorkflow elsewhere."""
@@ -41,7 +45,8 @@ class CallSpec(Generic[T_co]):
 
     `request` stands in the receipt and in the fingerprint; `refused` says why it cannot. `options` stand in neither:
     timeouts, retries, mocks, and whatever an executor needs in clear. `decode` turns a completed receipt into the
-    body's value; `failure` is raised for a failed one.
+    body's value; `failure` is raised for a failed one, `timed_out` for one that ran over its time. `expires` is for
+    calls that are answered from outside: seconds after which a runner ends them.
     """
 
     kind: str
@@ -49,6 +54,8 @@ class CallSpec(Generic[T_co]):
     request: Mapping[str, Plain]
     decode: Callable[[Receipt], T_co]
     failure: type[CallFailed] = CallFailed
+    timed_out: type[CallFailed] | None = None
+    expires: float | None = None
     options: Any = None
     key: str | None = None
     key_by: object = None
@@ -182,8 +189,10 @@ class Call(Generic[T_co]):
         error = receipt.error
         message = error.message if error else f"ended as {receipt.status}"
         details = error.model_dump(exclude_none=True) if error else {}
+        late = error is not None and error.type in _OVER_TIME
+        failure = (self.spec.timed_out if late else None) or self.spec.failure
         # A new exception for each awaiter: a shared one would collect all their tracebacks.
-        return self.spec.failure(f"{self.kind} call {self.key}: {message}", key=self.key, details=details)
+        return failure(f"{self.kind} call {self.key}: {message}", key=self.key, details=details)
 
 
 class TimerCall:

@@ -38,9 +38,11 @@ def check_storable(request: Mapping[str, Any], limits: Limits) -> None:
 def _identifying(kind: str, request: Mapping[str, Any]) -> Plain:
     if kind != "review":
         return dict(request)
+    shown = {"evidence": list(request["evidence"])} if request.get("evidence") else {}
     return {
         "prompt": request["prompt"],
         "input": request["input"],
         "assignee": request["assignee"],
         "returns": reduced_schema(request["returns"]),
+        **shown,
     }

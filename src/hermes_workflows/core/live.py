@@ -18,7 +18,7 @@ from typing import Any, Protocol
 from ..errors import AuthoringError, CallNeverAwaited, HermesError
 from . import layout
 from .body import Body
-from .calls import AnyCall, CallSpec, TimerCall
+from .calls import AnyCall, Call, CallSpec, TimerCall
 from .cleanup import Cleanup
 from .divergence import Present, answers, not_requested, unreadable, was_given_up
 from .encoding import Limits, Plain
@@ -30,6 +30,7 @@ from .loop import BodyLoop
 from .open_calls import OpenCalls, Written
 from .receipts import Receipt, RunStarted, time_of
 from .redaction import Redactor
+from .signals import Signals
 from .sites import Site
 
 __all__ = ["Decision", "Definition", "End", "LiveRun", "advance", "rebuild"]
@@ -87,6 +88,7 @@ class LiveRun:
         self.loop = BodyLoop(self, salt)  # type: ignore[abstract]  # the rest is generated, as refusals
         self._body = Body(self.loop)
         self._calls = OpenCalls()
+        self._signals = Signals()
         self._cleanup = Cleanup()
         self._endings = Endings(self.redactor, root)
         self._timers: dict[int, TimerCall] = {}
@@ -195,7 +197,11 @@ class LiveRun:
         """Let a call go out; False when the run ends here and the call must wait for ever."""
         if not self._cleanup.admits(call, self.root):
             return False
-        self._calls.request(call, self.after)
+        if isinstance(call, Call) and call.kind == "signal" and (early := self._signals.waits(call)) is not None:
+            call.requested_after = self.after
+            call.resolve(early)
+        else:
+            self._calls.request(call, self.after)
         return True
 
     def withdraw(self, call: AnyCall) -> None:
@@ -241,6 +247,9 @@ class LiveRun:
             self._cancel()
             return
         if place is not None and place.family == "signal":
+            if (waiting := self._signals.arrived(receipt)) is not None:
+                del self.outstanding[waiting.key]
+                self._resolve(waiting, receipt)
             return
         if was_given_up(receipt, self.withdrawn.get(receipt.key)):
             del self.withdrawn[receipt.key]
