@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -40,6 +43,20 @@ class Recorded:
     def change(self, old: str, new: str) -> None:
         file = self.root / "flow.py"
         file.write_text(file.read_text().replace(old, new))
+
+    def python(self, seed: str, *arguments: str) -> str:
+        """What a process with that hash seed says on stderr."""
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        command = [sys.executable, *arguments]
+        return subprocess.run(
+            command,
+            cwd=self.root,
+            env=environment,
+            check=True,
+            text=True,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        ).stderr
 
     def run(self, run_id: str) -> None:
         registry = parse("{}", self.root / ".hermes" / "workflows.registry.json")
@@ -122,6 +139,24 @@ def test_a_run_that_is_not_there_or_not_clear_is_said_so(recorded: Recorded) -> 
         assert_replays(recorded.repository, "other")
     with pytest.raises(Conflict, match="begin with 'wf': "):
         assert_replays("wf")
+
+
+SETS = """
+from hermes_workflows import bash, workflow
+
+@workflow
+async def flow() -> None:
+    for name in {"attic", "cellar", "garden", "hall", "kitchen", "porch", "study", "tower"}:
+        await bash("true", name=name)
+"""
+
+
+def test_a_set_that_runners_iterate_in_one_order_is_a_warning_and_no_failure(recorded: Recorded) -> None:
+    (recorded.root / "sets.py").write_text(SETS)
+    recorded.python("0", "-m", "hermes_workflows", "run", "sets.py:flow", "--id", "sets", "--drain")
+    check = "from hermes_workflows.testing import assert_replays; assert_replays('sets')"
+    said = recorded.python("5", "-c", check)
+    assert "ReplayWarning: sets replays with PYTHONHASHSEED=0 only" in said
 
 
 # -- results of tests --------------------------------------------------------------------------------------------

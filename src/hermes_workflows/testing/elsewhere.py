@@ -39,9 +39,8 @@ def replay_elsewhere(runs: Sequence[ReplayedRun], environment: Mapping[str, str]
     if not found:
         return
     request = Request(found, runs[0].result.scene.root or "", dict(environment))
-    data = json.dumps(codec_for(Request).to_plain(request)).encode()
     with ThreadPoolExecutor(len(HASH_SEEDS)) as pool:
-        verdicts = list(pool.map(lambda seed: _ask(data, seed, environment), HASH_SEEDS))
+        verdicts = list(pool.map(lambda seed: ask(request, seed), HASH_SEEDS))
     name = runs[0].result.workflow.name
     for seed, verdict in zip(HASH_SEEDS, verdicts, strict=True):
         if verdict.failed is not None:
@@ -55,7 +54,8 @@ def _recorded(runs: Sequence[ReplayedRun]) -> Iterator[RecordedRun]:
     for run in runs:
         origin = Origin.of(run.result.workflow)
         if origin is not None:
-            yield RecordedRun.of(run, origin)
+            result = run.result
+            yield RecordedRun.of(result.run_id, origin, result.receipts, run.replayed.moments)
             continue
         warnings.warn(
             f"{run.result.workflow.ref} was replayed in this process only, with one hash seed: "
@@ -65,14 +65,15 @@ def _recorded(runs: Sequence[ReplayedRun]) -> Iterator[RecordedRun]:
         )
 
 
-def _ask(data: bytes, seed: str, environment: Mapping[str, str]) -> Verdict:
+def ask(request: Request, seed: str) -> Verdict:
+    """What another process, with that hash seed, says to a request."""
     path = os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
     outcome = run_command(
         Command(
             argv=(sys.executable, "-m", second_process.__name__),
             cwd=Path.cwd(),
-            env=clean_environment(environment, {"PYTHONHASHSEED": seed, "PYTHONPATH": path}),
-            stdin=data,
+            env=clean_environment(request.environment, {"PYTHONHASHSEED": seed, "PYTHONPATH": path}),
+            stdin=json.dumps(codec_for(Request).to_plain(request)).encode(),
             timeout=_TIMEOUT,
         ),
         stop=StopSignal(),

@@ -10,20 +10,20 @@ from __future__ import annotations
 import base64
 import json
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any
 
 from ..core.history import History, fold
-from ..core.receipts import Author, draft, load
+from ..core.receipts import Author, Receipt, draft, load
 from ..core.redaction import Redactor
 from ..core.values import codec_for
 from ..errors import HermesError
 from ..runner.slices import Decider
 from .definitions import Origin
 from .failures import ReplayMismatch
-from .replaying import ReplayedRun
+from .replaying import replay
 from .traces import Moment, Scene, difference, quiet_decider
 
 VERDICT = "hermes-workflows-verdict: "
@@ -32,7 +32,7 @@ VERDICT = "hermes-workflows-verdict: "
 
 @dataclass(frozen=True)
 class RecordedRun:
-    """A run on its way to another process: receipts as files, blobs in base64, and each decision."""
+    """A run on its way to another process: receipts as files, blobs in base64, and its decisions, if they are known."""
 
     run_id: str
     origin: Origin
@@ -41,14 +41,16 @@ class RecordedRun:
     moments: list[Moment]
 
     @classmethod
-    def of(cls, run: ReplayedRun, origin: Origin) -> RecordedRun:
-        drafts = [(draft(each, Author("test")), each.seq) for each in run.result.receipts]
+    def of(
+        cls, run_id: str, origin: Origin, receipts: Iterable[Receipt], moments: Iterable[Moment] = ()
+    ) -> RecordedRun:
+        drafts = [(draft(each, Author("test")), each.seq) for each in receipts]
         return cls(
-            run_id=run.result.run_id,
+            run_id=run_id,
             origin=origin,
             receipts={each.path: each.render(seq).decode() for each, seq in drafts},
             blobs={sha: base64.b64encode(data).decode() for each, _ in drafts for sha, data in each.blobs.items()},
-            moments=list(run.replayed.moments),
+            moments=list(moments),
         )
 
     def history(self) -> History:
@@ -60,9 +62,12 @@ class RecordedRun:
 
 @dataclass(frozen=True)
 class Request:
+    """`redact` names variables of `environment` whose values are secrets."""
+
     runs: list[RecordedRun]
     root: str
     environment: dict[str, str]
+    redact: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -75,7 +80,8 @@ class Verdict:
 
 def judge(request: Request) -> Verdict:
     """Decide all runs again. Never raises for what a run or its module does."""
-    scene = Scene(Redactor({}, request.environment), request.root)
+    named = {name: value for name in request.redact if (value := request.environment.get(name))}
+    scene = Scene(Redactor(named, request.environment), request.root)
     decider = quiet_decider()
     try:
         for run in request.runs:
@@ -92,7 +98,9 @@ def judge(request: Request) -> Verdict:
 
 def _apart(run: RecordedRun, scene: Scene, decider: Decider) -> str | None:
     definition, history = run.origin.find(), run.history()
-    again = decider.run(lambda: scene.replay(run.run_id, definition, history))
+    again = replay(scene, run.run_id, definition, history, decider)
+    if not run.moments:
+        return None
     names = {each.seq: each.key for each in history.deliveries}
     for before, now in zip_longest(run.moments, again.moments):
         if before is None or now is None:
