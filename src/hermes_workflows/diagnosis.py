@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Literal
 
+from .core.impurities import impurities
+from .core.source_names import SourceModule
 from .errors import HermesError
 from .facts import is_healthy
-from .loader import Loader
+from .loader import LoadedWorkflow, Loader
 from .looking import LookingQueue
 from .registry import DatabasePaths, Registry
 from .store import peek
@@ -38,9 +41,10 @@ def examine(workspace: Workspace) -> list[Finding]:
 
 
 def examine_registry(registry: Registry) -> list[Finding]:
-    """Every alias: whether its code can be imported and its types be understood."""
+    """Every alias: whether its code can be imported, its types be understood, and its body be replayed."""
     findings = [Finding("warning", warning) for warning in registry.warnings]
     loader = Loader(registry)
+    impure: dict[Finding, None] = {}
     for alias in registry.workflows:
         try:
             loaded = loader.load(alias)
@@ -52,7 +56,19 @@ def examine_registry(registry: Registry) -> list[Finding]:
             findings.append(Finding("problem", what, "annotate input and result with types that JSON can hold"))
         else:
             findings.append(Finding("ok", f"workflow {alias} is {loaded.ref}, code {loaded.code}"))
-    return findings or [Finding("ok", "no workflows are registered", "hermes-workflows registry discover")]
+            impure.update(dict.fromkeys(_impure(registry, loaded)))
+    return [*findings, *impure] or [Finding("ok", "no workflows are registered", "hermes-workflows registry discover")]
+
+
+def _impure(registry: Registry, loaded: LoadedWorkflow) -> Iterator[Finding]:
+    """Two aliases of one file say the same, once."""
+    root = registry.root.resolve()
+    modules = []
+    for module in loaded.found.modules:
+        shown = module.path.relative_to(root) if module.path.is_relative_to(root) else module.path
+        modules.append(SourceModule(module.name, shown.as_posix(), ast.parse(loaded.found.by_path[module.path])))
+    for each in impurities(modules):
+        yield Finding("warning", f"{each.path}:{each.line}: {each.what}", each.hint)
 
 
 def examine_runners(workspace: Workspace) -> list[Finding]:
