@@ -235,10 +235,10 @@ def test_a_run_that_goes_on_for_ever_is_given_up() -> None:
     async def endless() -> None:
         while True:
             await asyncio.sleep(60)
-            await bash("true", name="look")
+            await agent("looker")
 
     with pytest.raises(TookTooLong, match=r"not over after 0\.3 s: it goes on and on, with \d+ receipts so far"):
-        run_workflow(endless, timeout=0.3)
+        run_workflow(endless, agents={"looker": {}}, timeout=0.3)
 
 
 def test_a_command_that_hangs_is_named_and_killed() -> None:

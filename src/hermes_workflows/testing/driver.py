@@ -25,10 +25,12 @@ from ..runner.results import Attempted, Finished
 from ..store.queue_port import Lease
 from ..workspace import Workspace
 from .clocks import MovableClock
-from .failures import Halt, TookTooLong
+from .failures import HIDDEN, Halt, TookTooLong
 from .people import People
 from .stand_ins import Played, StandIns
 from .traces import quiet_decider
+
+__tracebackhide__ = HIDDEN
 
 # Calls in hand at once; only what executes for real needs a thread.
 _SLOTS = 10_000

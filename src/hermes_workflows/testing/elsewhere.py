@@ -22,9 +22,11 @@ from ..runner.processes import Command, run_command
 from ..runner.stopping import StopSignal
 from . import second_process
 from .definitions import Origin
-from .failures import SAME_AGAIN, ReplayMismatch, ReplayWarning
+from .failures import HIDDEN, SAME_AGAIN, ReplayMismatch, ReplayWarning
 from .replaying import ReplayedRun
 from .second_process import VERDICT, RecordedRun, Request, Verdict
+
+__tracebackhide__ = HIDDEN
 
 HASH_SEEDS = ("1", "2", "3")
 _TIMEOUT = 60.0

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from operator import methodcaller
+
 SAME_AGAIN = (
     "A body may depend on its input and on what its calls return, and on nothing else. "
     "Take times, random numbers and files from a @step; sort a set before you iterate over it."
 )
+
+# What pytest reads of a module: a failed assertion is shown where the test made it, a fault of ours with all frames.
+HIDDEN = methodcaller("errisinstance", AssertionError)
 
 
 class ReplayMismatch(AssertionError):

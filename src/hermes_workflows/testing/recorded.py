@@ -22,11 +22,13 @@ from ..runner.slices import Decider
 from ..store.git_ledger import GitLedger
 from .definitions import Origin
 from .elsewhere import ask
-from .failures import ReplayMismatch, ReplayWarning
+from .failures import HIDDEN, ReplayMismatch, ReplayWarning
 from .replaying import replay, replay_here
 from .results import RunResult
 from .second_process import RecordedRun, Request, Verdict
 from .traces import Scene, quiet_decider
+
+__tracebackhide__ = HIDDEN
 
 _RUNNERS_SEED = "0"
 

@@ -8,9 +8,11 @@ from typing import Any
 from ..authoring.workflow import Workflow
 from ..core.history import History, fold
 from ..runner.slices import Decider
-from .failures import ReplayMismatch
+from .failures import HIDDEN, ReplayMismatch
 from .results import RunResult
 from .traces import Replayed, Scene, ends_apart, recorded_text, text_of, was_forced
+
+__tracebackhide__ = HIDDEN
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from .clocks import MovableClock, clock_of
 from .definitions import GivenLoader
 from .driver import Driver
 from .elsewhere import replay_elsewhere
+from .failures import HIDDEN
 from .frozen_time import Freezer
 from .people import People
 from .replaying import replay_here
@@ -31,6 +32,8 @@ from .scripts import Scripts
 from .stand_ins import StandIns
 from .traces import Scene
 from .watching import WatchedBodies
+
+__tracebackhide__ = HIDDEN
 
 T = TypeVar("T")
 

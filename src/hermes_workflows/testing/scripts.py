@@ -16,7 +16,9 @@ from datetime import datetime
 from fnmatch import fnmatchcase
 from typing import Any
 
-from .failures import Unscripted
+from .failures import HIDDEN, Unscripted
+
+__tracebackhide__ = HIDDEN
 
 _NUMBERED = re.compile(r"(-\d+)+\Z")
 

@@ -23,8 +23,10 @@ from ..runner.agents import AgentAttempt
 from ..runner.failures import failure_of
 from ..runner.jobs import Executed, Job
 from ..runner.protocol import AgentRequest, Previous
-from .failures import Unscripted
+from .failures import HIDDEN, Unscripted
 from .scripts import CommandRequest, Reply, Scripts, without_number
+
+__tracebackhide__ = HIDDEN
 
 _ATTEMPTS = 3
 

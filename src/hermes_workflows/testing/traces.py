@@ -20,7 +20,9 @@ from ..core.redaction import Redactor
 from ..errors import Divergence, InvalidInput
 from ..runner.drafts import Stamp, run_ended
 from ..runner.slices import Decider, SliceLimits
-from .failures import ReplayMismatch
+from .failures import HIDDEN, ReplayMismatch
+
+__tracebackhide__ = HIDDEN
 
 _MAX_SHOWN = 5
 _MAX_LINE = 300
