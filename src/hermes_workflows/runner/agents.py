@@ -100,8 +100,7 @@ class AgentOutcome:
     covered: bool = True
 
 
-# The arguments stand for different things that only the caller knows; a bag for them would hide that.
-def run_agent(  # noqa: PLR0913
+def run_agent(
     request: AgentRequest,
     settings: AgentSettings,
     codec: TypeCodec[Any],
@@ -126,7 +125,7 @@ def run_agent(  # noqa: PLR0913
         attempt = asking.ask(asked, request.prompt, left)
         made.append(attempt)
         if left is not None:
-            left = left - attempt.cost if attempt.cost is not None else 0.0
+            left = round(left - attempt.cost, 10) if attempt.cost is not None else 0.0
         if not attempt.repairable or attempt.number >= attempts:
             return _outcome(made, covered=left is None or left > 0)
         if left is None or left > 0:

@@ -121,14 +121,20 @@ def check_enforced(preset: Preset, ask: Ask) -> None:
         )
 
 
-def through_file(ask: Ask, longest: int) -> tuple[str, dict[str, bytes]]:
-    """The prompt, or a short one that sends the agent to a file where the whole one stands.
+def through_file(ask: Ask, longest: int, reader: str | None = None) -> tuple[str, dict[str, bytes]]:
+    """The prompt, or a short one that sends the agent to a file where the whole one stands; and the files to write.
 
-    For programs that take no more than `longest` bytes; and the files to write.
+    For programs that take no more than `longest` bytes; `reader` is the tool that they read files with.
     """
     whole = ask.prompt.encode("utf-8", "replace")
     if len(whole) <= longest:
         return ask.prompt, {}
+    tools = ask.request.tools
+    if reader is not None and tools is not None and reader not in tools:
+        raise CannotEnforce(
+            f"a prompt of {len(whole):,} bytes has to be read from a file, and tools={list(tools)} has no {reader!r}",
+            hint=f"add {reader!r}, or give what is long as files=",
+        )
     name = "prompt.md"
     short = f"""Your task is in the file {ask.file(name)}, which has {len(whole):,} bytes.
 Read it to its end, in parts if need be, and do what it says. Your answer is what it asks for."""

@@ -27,7 +27,7 @@ class Gemini:
         return frozenset({TOOLS, MODEL})
 
     def prepare(self, ask: Ask) -> Invocation:
-        prompt, files = through_file(ask, _LONGEST_PROMPT)
+        prompt, files = through_file(ask, _LONGEST_PROMPT, "read_file")
         argv = [*ask.program("gemini"), "--output-format", "json", *ask.model_words("--model")]
         if files:
             # Its tools read nothing outside of its folders.

@@ -26,7 +26,7 @@ class Hermes:
         return frozenset({TOOLS, MODEL})
 
     def prepare(self, ask: Ask) -> Invocation:
-        prompt, files = through_file(ask, _LONGEST_PROMPT)
+        prompt, files = through_file(ask, _LONGEST_PROMPT, "file")
         # A prompt that begins with a dash would be taken for an option.
         argv = [*ask.program("hermes"), f"--oneshot={prompt}", "--usage-file", ask.file(_USAGE)]
         argv += ask.model_words("--model")
