@@ -9,14 +9,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import Divergence
+from .acceptance import Accepted, changed
 from .calls import AnyCall
 from .encoding import dumps, encode
 from .receipts import Receipt
 from .sites import Site
 
-__all__ = ["AnyCall", "Present", "answers", "explain", "not_requested", "unreadable", "was_given_up"]
+__all__ = ["GIVEN_UP", "AnyCall", "Present", "answers", "explain", "not_requested", "unreadable", "was_given_up"]
 
-_GIVEN_UP = frozenset({"cancelled", "withdrawn"})
+# `unknown` is how an at-most-once step is given up: its effect may have happened.
+GIVEN_UP = frozenset({"cancelled", "withdrawn", "unknown"})
 _MAX_SHOWN = 3
 
 
@@ -38,22 +40,22 @@ class Present:
         return call.site.within(self.root)
 
 
-def answers(receipt: Receipt, call: AnyCall, *, cleaning: bool) -> bool:
+def answers(receipt: Receipt, call: AnyCall, accepted: Accepted, *, cleaning: bool) -> bool:
     """Whether a result is that of an outstanding call, requested by the same decision.
 
     One that was given up answers nothing, except where a runner may end a call by itself: in a cleanup.
     """
     return (
         call.kind == receipt.kind
-        and call.fingerprint == receipt.fingerprint
+        and accepted.same(receipt, call)
         and receipt.execution.requested_after in (None, call.requested_after)
-        and (cleaning or receipt.status not in _GIVEN_UP)
+        and (cleaning or receipt.status not in GIVEN_UP)
     )
 
 
-def was_given_up(receipt: Receipt, withdrawn: AnyCall | None) -> bool:
+def was_given_up(receipt: Receipt, withdrawn: AnyCall | None, accepted: Accepted) -> bool:
     """Whether a result, of whatever status, came for a call that the body no longer waits for."""
-    return withdrawn is not None and withdrawn.kind == receipt.kind and withdrawn.fingerprint == receipt.fingerprint
+    return withdrawn is not None and withdrawn.kind == receipt.kind and accepted.same(receipt, withdrawn)
 
 
 def not_requested(receipt: Receipt, call: AnyCall | None, now: Present) -> Divergence:
@@ -65,7 +67,7 @@ def not_requested(receipt: Receipt, call: AnyCall | None, now: Present) -> Diver
         what = f"{recorded} was recorded; the present code makes it {call.kind}, {now.place(call)}"
     elif call.fingerprint != receipt.fingerprint:
         what = f"{recorded} was recorded with another request than {now.place(call)} makes"
-    elif receipt.status in _GIVEN_UP:
+    elif receipt.status in GIVEN_UP:
         what = f"{recorded} was given up when it was recorded; the present code waits for it, {now.place(call)}"
     else:
         what = f"{recorded} was recorded at another point of the run than {now.place(call)} makes it"
@@ -99,6 +101,7 @@ def _details(receipt: Receipt, call: AnyCall | None, now: Present) -> dict[str, 
     return {
         "key": receipt.key,
         "site": now.place(call) if call else None,
+        "accept": changed(receipt, call),
         "request_diff": request_diff(receipt, call),
         "python": {"recorded": now.python, "present": here} if now.python not in (None, here) else None,
         "permutation": any(

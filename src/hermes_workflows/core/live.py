@@ -17,10 +17,11 @@ from typing import Any, Protocol
 
 from ..errors import AuthoringError, CallNeverAwaited, HermesError
 from . import layout
+from .acceptance import Accepted
 from .body import Body
 from .calls import AnyCall, Call, CallSpec, TimerCall
 from .cleanup import Cleanup
-from .divergence import Present, answers, not_requested, unreadable, was_given_up
+from .divergence import GIVEN_UP, Present, answers, not_requested, unreadable, was_given_up
 from .encoding import Limits, Plain
 from .ending import End, Endings, depends_on_machine
 from .eviction import evict_tasks
@@ -81,6 +82,7 @@ class LiveRun:
         self.seq = started.seq
         self.evicting = False
         self.noted: dict[str, Receipt] = {}
+        self.accepted = Accepted()
         seed = started.execution.seed or run_id
         self.random = random.Random(seed)
         # Multiples of a million keep the numbers of two runs apart in asyncio's registry of all tasks.
@@ -130,6 +132,7 @@ class LiveRun:
         self.seq = max(self.seq, receipt.seq)
         if receipt.role is not Role.RESULT:
             self.noted[receipt.path] = receipt
+            self.accepted.learn(receipt)
             return None
         self._next_decision(receipt.seq)
         if (moment := time_of(receipt)) is not None and (self._now is None or moment > self._now):
@@ -143,7 +146,7 @@ class LiveRun:
         """Check that the last decision requested what these receipts, recorded for it, show. Raises Divergence."""
         for receipt in receipts:
             call = self._calls.requested.get(receipt.key)
-            if call is None or call.kind != receipt.kind or call.fingerprint != receipt.fingerprint:
+            if call is None or call.kind != receipt.kind or not self.accepted.same(receipt, call):
                 raise not_requested(receipt, call or self.outstanding.get(receipt.key), self._present())
 
     def cut_off(self, why: str) -> Decision:
@@ -251,17 +254,17 @@ class LiveRun:
                 del self.outstanding[waiting.key]
                 self._resolve(waiting, receipt)
             return
-        if was_given_up(receipt, self.withdrawn.get(receipt.key)):
+        if was_given_up(receipt, self.withdrawn.get(receipt.key), self.accepted):
             del self.withdrawn[receipt.key]
             return
         call = self.outstanding.get(receipt.key)
-        if call is None or not answers(receipt, call, cleaning=self._cleanup.active):
+        if call is None or not answers(receipt, call, self.accepted, cleaning=self._cleanup.active):
             raise not_requested(receipt, call or self.withdrawn.get(receipt.key), self._present())
         del self.outstanding[receipt.key]
         self._resolve(call, receipt)
 
     def _resolve(self, call: AnyCall, receipt: Receipt) -> None:
-        if receipt.status in ("cancelled", "withdrawn"):
+        if receipt.status in GIVEN_UP:
             # Nobody else gives up a call that the body waits for: a runner cut the cleanup off, and died.
             self._cleanup.cut_off = f"cleanup was cut off while {call.kind} {call.key} ran"
             return
