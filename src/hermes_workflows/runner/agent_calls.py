@@ -83,6 +83,7 @@ def _world(job: Job, settings: AgentSettings, cwd: Path) -> World:
         stop=job.stop,
         now=around.clock.now,
         recorded=_recorded(settings, around),
+        presets=around.presets,
     )
 
 

@@ -39,7 +39,10 @@ _MILLION = 1_000_000
 
 @dataclass(frozen=True)
 class World:
-    """Where and with what agents run. `env` is the whole environment; `recorded` is what a replay answers from."""
+    """Where and with what agents run. `env` is the whole environment; `recorded` is what a replay answers from.
+
+    `presets` are the kinds of agents there are.
+    """
 
     cwd: Path
     env: Mapping[str, str]
@@ -47,6 +50,7 @@ class World:
     stop: StopSignal
     now: Callable[[], datetime]
     recorded: tuple[Mapping[str, Any], ...] = ()
+    presets: Mapping[str, Preset] = field(default_factory=lambda: PRESETS)
 
 
 @dataclass(frozen=True)
@@ -118,7 +122,7 @@ def run_agent(
     the last attempt is in the outcome. With a `budget` (USD, of which `spent` is gone) no attempt starts that it does
     not cover. Raises InvalidInput and CannotEnforce for a request that the configured agent cannot be asked.
     """
-    asking = _Asking(settings, PRESETS[settings.preset], codec, world)
+    asking = _Asking(settings, world.presets[settings.preset], codec, world)
     made: list[AgentAttempt] = []
     asked, left = request, None if budget is None else budget - spent
     while left is None or left > 0:

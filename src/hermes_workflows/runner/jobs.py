@@ -16,6 +16,8 @@ from ..core.redaction import Redactor
 from ..errors import HermesError
 from ..settings import Agents, EnvironmentRules
 from .agents import AgentAttempt
+from .presets import PRESETS
+from .presets.base import Preset
 from .stopping import StopSignal
 
 
@@ -24,6 +26,7 @@ class Surroundings:
     """What executors know of the world: handed down from the command line, never asked for here.
 
     `rules` say which variables commands and agents get; `recorded` gives the receipts of a run, by its id;
+    `presets` are the kinds of agents there are;
     `left_behind` are the threads of steps that ran over their deadline.
     """
 
@@ -33,6 +36,7 @@ class Surroundings:
     clock: Clock
     agents: Agents = field(default_factory=lambda: Agents({}, {}))
     recorded: Callable[[str], Sequence[Receipt]] = lambda _: ()
+    presets: Mapping[str, Preset] = field(default_factory=lambda: PRESETS)
     rules: EnvironmentRules = EnvironmentRules()
     left_behind: list[threading.Thread] = field(default_factory=list)
 
