@@ -126,6 +126,7 @@ class Desk:
     clock: FrozenClock = field(default_factory=FrozenClock)
     ledger: MemoryLedger = field(default_factory=MemoryLedger)
     environment: Mapping[str, str] = field(default_factory=dict)
+    registry: str = "{}"
     on_disk: bool = False
     queue: MemoryQueue = field(init=False)
     workspace: Workspace = field(init=False)
@@ -136,7 +137,7 @@ class Desk:
 
     def process(self, fate: Fate | None = None) -> Workspace:
         """The workspace as another process has it open, which may have an end set to it."""
-        registry = parse("{}", self.root / ".hermes" / "workflows.registry.json")
+        registry = parse(self.registry, self.root / ".hermes" / "workflows.registry.json")
         ledger: MemoryLedger = self.ledger
         queue: Any = self._sqlite(registry.dbs["default"].sqlite) if self.on_disk else self.queue.reopen()
         if fate is not None:

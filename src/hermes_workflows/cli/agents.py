@@ -70,7 +70,8 @@ def chosen_agents(options: dict[str, Any], environment: Mapping[str, str], start
         named.setdefault(ANY, _settings({**variables, **_given(flags)}))
         return ChosenAgents(named, None)
     if _given(flags) and "command" not in variables:
-        raise click.UsageError(f"--agent-{next(iter(_given(flags))).replace('_', '-')} needs an --agent-command")
+        lonely = next(iter(_given(flags))).replace("_", "-").replace("args", "arg")
+        raise click.UsageError(f"--agent-{lonely} needs an --agent-command")
     return ChosenAgents(named, _settings({**variables, **_given(flags)}) if "command" in variables else None)
 
 
