@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Any, TypeVar, overload
 
@@ -44,6 +44,10 @@ class AgentOptions:
     @property
     def mocked(self) -> bool:
         return self.mock_output is not _UNSET
+
+    def unmocked(self) -> AgentOptions:
+        """The same without its mock, for whoever answers in its place."""
+        return replace(self, mock_output=_UNSET)
 
 
 @overload
