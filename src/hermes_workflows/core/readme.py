@@ -12,12 +12,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from . import layout
+from .artifacts import artifacts_of
 from .names import run_component
 from .receipts import Provenance, Receipt, ReviewReceipt
 from .summary import RunSummary
 from .usages import told
 
 _SHOWN = 200
+_ARTIFACTS = 50
 
 # What may be said of an answer, by who gave it.
 _GIVEN_BY = {
@@ -27,11 +29,19 @@ _GIVEN_BY = {
     "test": "answered by a test, not a person:",
     "policy": "answered by a policy, not a person:",
 }
+# And of what an operator has decided.
+_DECIDED_BY = {
+    "human": "said the person",
+    "agent": "said an agent, not a person:",
+    "manual": "said manually, not verified as a person:",
+    "test": "said a test, not a person:",
+    "policy": "said a policy, not a person:",
+}
 _UNANSWERED = {"expired": "expired without an answer", "withdrawn": "withdrawn by the workflow"}
 
 
 def render(summary: RunSummary, receipts: Sequence[Receipt]) -> bytes:
-    """The README of a run that adds up to `summary`; of its receipts only run.json and the reviews are told."""
+    """The README of a run that adds up to `summary`; of its receipts only those are needed that it `tells`."""
     run_id = summary.run_id
     lines = [
         f"# Run {code_span(run_id)}: {summary.status}",
@@ -43,10 +53,17 @@ def render(summary: RunSummary, receipts: Sequence[Receipt]) -> bytes:
         f"- {_work(summary)}",
         *_usage(summary),
         *_reviews(receipts),
+        *_decisions(receipts),
+        *_artifacts(receipts),
         "",
         _look_further(run_id),
     ]
     return ("\n".join(lines) + "\n").encode()
+
+
+def tells(receipt: Receipt) -> bool:
+    """Whether the README says something of a receipt that its summary does not."""
+    return receipt.kind in ("run", "review", "control", "artifact") or _is_late(receipt)
 
 
 def code_span(text: str, limit: int = _SHOWN) -> str:
@@ -96,7 +113,12 @@ def _reviews(receipts: Sequence[Receipt]) -> list[str]:
     responses = [
         receipt for receipt in receipts if isinstance(receipt, ReviewReceipt) and receipt.status != "requested"
     ]
-    return [f"- Review {code_span(receipt.key)}: {_response(receipt)}" for receipt in responses]
+    kept = {each["key"] for receipt in receipts if _is(receipt, "accept") for each in receipt.request["accepted"]}
+    return [
+        f"- Review {code_span(receipt.key)}: {_response(receipt)}"
+        + (", to the question as it was then; kept for another one" if receipt.key in kept else "")
+        for receipt in responses
+    ]
 
 
 def _response(receipt: Receipt) -> str:
@@ -110,6 +132,47 @@ def _response(receipt: Receipt) -> str:
 def given_by(provenance: Provenance) -> str:
     """`answered manually, not a verified person's approval, by … through …`."""
     return f"{_GIVEN_BY[provenance.kind]} {code_span(provenance.by)} through {code_span(provenance.channel)}"
+
+
+def _decisions(receipts: Sequence[Receipt]) -> list[str]:
+    """What people have decided about the run, and what came after they had."""
+    lines = []
+    for receipt in receipts:
+        if _is(receipt, "resolve"):
+            became = receipt.request["decision"].replace("-", " ")
+            lines.append(f"- Step {code_span(receipt.key)} was interrupted and {became}, {_said(receipt)}")
+        elif _is(receipt, "accept"):
+            kept = ", ".join(f"{each['kind']} {code_span(each['key'])}" for each in receipt.request["accepted"])
+            lines.append(f"- Recorded answers kept for changed requests: {kept}, {_said(receipt)}")
+        elif _is_late(receipt):
+            lines.append(f"- A result of {code_span(receipt.key)} came after the decision: {code_span(receipt.path)}")
+    return lines
+
+
+def _said(receipt: Receipt) -> str:
+    by, why = receipt.execution.provenance, receipt.request.get("why")
+    who = f"{_DECIDED_BY[by.kind]} {code_span(by.by)} through {code_span(by.channel)}" if by else "said somebody"
+    return f"{who}: {code_span(why)}" if why else who
+
+
+def _artifacts(receipts: Sequence[Receipt]) -> list[str]:
+    kept = artifacts_of(receipts)
+    lines = [
+        f"- Artifact {code_span(each.name)}: {each.size:,} bytes, {code_span(each.media_type)}, "
+        # Nothing but hex digits comes from outside here.
+        f"[{each.sha256[:12]}]({layout.artifact(each.sha256)})"
+        for each in kept[:_ARTIFACTS]
+    ]
+    return [*lines, f"- and {len(kept) - _ARTIFACTS} more artifacts"] if len(kept) > _ARTIFACTS else lines
+
+
+def _is(receipt: Receipt, decision: str) -> bool:
+    return receipt.kind == "control" and receipt.status == decision
+
+
+def _is_late(receipt: Receipt) -> bool:
+    place = layout.place(receipt.path)
+    return place is not None and place.family == "late"
 
 
 def _look_further(run_id: str) -> str:
