@@ -18,7 +18,7 @@
 
     CallFailed                        raised *in the body* at an await; authors catch it
     ├── AgentFailed, BashFailed, StepFailed, ChildFailed, SignalFailed, ArtifactFailed
-    └── TimedOut                      also a TimeoutError: a call that ran over its time raises its kind's failure as this
+    └── TimedOut                      and a TimeoutError: what a call that ran over its time raises
         └── AgentTimedOut, BashTimedOut, StepTimedOut, ChildTimedOut, SignalTimedOut, ReviewExpired
     GoalExhausted                     raised in the body by `goal`
 

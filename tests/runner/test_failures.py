@@ -295,7 +295,7 @@ async def flow() -> str:
         return type(error).__name__
     return "never"
 """)
-    assert done.result == "BashFailed"
+    assert done.result == "BashTimedOut"
     assert desk.receipt("steps/bash.json").error.type == "Timeout"
 
 

@@ -12,7 +12,7 @@ from ..core.calls import Call, CallSpec
 from ..core.encoding import Plain
 from ..core.retry import Retry
 from ..core.values import TypeCodec, codec_for, plain
-from ..errors import AgentFailed, InvalidInput
+from ..errors import AgentFailed, AgentTimedOut, InvalidInput
 from .requests import check_seconds, part, relative, request_of
 
 T = TypeVar("T")
@@ -167,6 +167,7 @@ def agent(
             request=request,
             decode=lambda receipt: codec.from_plain(receipt.output),
             failure=AgentFailed,
+            timed_out=AgentTimedOut,
             options=options,
             key=key,
             key_by=key_by,

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, TypeVar, overload
 
 from ..core.calls import Call, CallSpec
 from ..core.values import codec_for, plain
 from ..errors import ReviewExpired
-from .requests import check_seconds, part, request_of
+from .requests import part, request_of, seconds_of
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class AskOptions:
-    """`expires` in seconds after the request was recorded."""
-
-    expires: float | None
 
 
 @overload
@@ -71,8 +63,7 @@ def ask(
     Raises InvalidInput for a default that does not fit `returns`.
     """
     codec = codec_for(returns)
-    seconds = expires.total_seconds() if isinstance(expires, timedelta) else expires
-    check_seconds("ask(expires=…)", seconds)
+    seconds = seconds_of("ask(expires=…)", expires)
     default = on_expiry if isinstance(on_expiry, str) and on_expiry == "raise" else codec.to_plain(on_expiry)
     request, refused = request_of(
         lambda: {
@@ -91,7 +82,7 @@ def ask(
             request=request,
             decode=lambda receipt: codec.from_plain(receipt.output),
             failure=ReviewExpired,
-            options=AskOptions(seconds),
+            expires=seconds,
             key=key,
             refused=refused,
         )

@@ -12,7 +12,7 @@ from ..core.encoding import Plain
 from ..core.receipts import Receipt
 from ..core.redaction import Redactor
 from ..core.retry import Retry
-from ..errors import BashFailed, InvalidInput
+from ..errors import BashFailed, BashTimedOut, InvalidInput
 from .requests import check_seconds, relative
 
 
@@ -98,6 +98,7 @@ def bash(
             request=hidden.plain(request) if hidden else request,  # type: ignore[arg-type]  # a dict stays one
             decode=lambda receipt: _result(receipt, check),
             failure=BashFailed,
+            timed_out=BashTimedOut,
             options=BashOptions(argv, cwd, variables, timeout, tuple(redact), retry),
             key=key,
             key_by=key_by,

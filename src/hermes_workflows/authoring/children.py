@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from datetime import timedelta
 from typing import Any, Literal, TypeVar, overload
 
 from ..core.calls import Call
@@ -15,14 +16,22 @@ T = TypeVar("T")
 Item = TypeVar("Item")
 
 
-def child(wf: Workflow[T], inputs: Any = None, *, key: str | None = None, key_by: object = None) -> Call[T]:
+def child(
+    wf: Workflow[T],
+    inputs: Any = None,
+    *,
+    key: str | None = None,
+    key_by: object = None,
+    timeout: float | timedelta | None = None,
+) -> Call[T]:
     """Run another workflow as a child of this one: `wf(inputs)` with its key spelled out.
 
     Its id is `<parent>.<key>`; the parent's receipt pins the commit at which it ended.
-    Raises ChildFailed at the await when the child fails or is cancelled. A parent that is cancelled, fails or gives
+    Raises ChildFailed at the await when the child fails or is cancelled, ChildTimedOut when it does not end within
+    `timeout` (seconds or a timedelta): then it is cancelled. A parent that is cancelled, fails or gives
     the call up cancels the child.
     """
-    return _checked("child", wf)(inputs, key=key, key_by=key_by)
+    return _checked("child", wf)(inputs, key=key, key_by=key_by, timeout=timeout)
 
 
 @overload

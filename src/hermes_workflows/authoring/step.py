@@ -12,7 +12,7 @@ from ..core.calls import Call, CallSpec
 from ..core.encoding import Plain
 from ..core.retry import Retry
 from ..core.values import TypeCodec, ValueMismatch, codec_for
-from ..errors import AuthoringError, InvalidInput, StepFailed
+from ..errors import AuthoringError, InvalidInput, StepFailed, StepTimedOut
 from .requests import check_seconds, part, request_of
 
 P = ParamSpec("P")
@@ -72,6 +72,7 @@ class Step(Generic[P, T]):
                 request=request,
                 decode=lambda receipt: codec.from_plain(receipt.output),
                 failure=StepFailed,
+                timed_out=StepTimedOut,
                 options=self,
                 refused=refused,
             )

@@ -7,13 +7,14 @@ import inspect
 import sys
 import typing
 from collections.abc import Callable, Coroutine, Sequence
+from datetime import timedelta
 from typing import Any, Generic, TypeVar, overload
 
 from ..core.calls import Call, CallSpec
 from ..core.encoding import Plain
 from ..core.values import TypeCodec, ValueMismatch, codec_for
-from ..errors import AuthoringError, ChildFailed, InvalidInput
-from .requests import part, request_of
+from ..errors import AuthoringError, ChildFailed, ChildTimedOut, InvalidInput
+from .requests import part, request_of, seconds_of
 
 T = TypeVar("T")
 
@@ -77,8 +78,18 @@ class Workflow(Generic[T]):
     def encode_result(self, value: Any) -> Plain:
         return self.output_codec.to_plain(value)
 
-    def __call__(self, inputs: Any = None, *, key: str | None = None, key_by: object = None) -> Call[T]:
-        """The workflow as a child run of the running body; its id is `<parent>.<key>`."""
+    def __call__(
+        self,
+        inputs: Any = None,
+        *,
+        key: str | None = None,
+        key_by: object = None,
+        timeout: float | timedelta | None = None,
+    ) -> Call[T]:
+        """The workflow as a child run of the running body; its id is `<parent>.<key>`.
+
+        After `timeout` (seconds or a timedelta) the child is cancelled, and the await raises ChildTimedOut.
+        """
         request, refused = request_of(lambda: {"workflow": self.ref, "input": part("input", self._input, inputs)})
         codec = self.output_codec
         return Call(
@@ -88,6 +99,8 @@ class Workflow(Generic[T]):
                 request=request,
                 decode=lambda receipt: codec.from_plain(receipt.output),
                 failure=ChildFailed,
+                timed_out=ChildTimedOut,
+                expires=seconds_of(f"{self.name}(timeout=…)", timeout),
                 options=self,
                 key=key,
                 key_by=key_by,

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import layout
+from .names import clean_key
 from .timestamps import render_time
 from .usages import Sum, added, added_for
 
@@ -35,6 +36,17 @@ class OpenReview:
 
 
 @dataclass(frozen=True)
+class OpenWait:
+    """A wait for a signal that has not come; `returns` is what its payload must fit."""
+
+    key: str
+    name: str
+    since: str | None
+    expires_at: str | None
+    returns: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
 class RunSummary:
     run_id: str
     workflow: str = ""
@@ -51,9 +63,11 @@ class RunSummary:
     usage: Sum = field(default_factory=dict)
     usage_by_call: Mapping[str, Sum] = field(default_factory=dict)
     open_reviews: Mapping[str, OpenReview] = field(default_factory=dict)
+    open_waits: Mapping[str, OpenWait] = field(default_factory=dict)
     open_children: Mapping[str, str] = field(default_factory=dict)
     open_intents: tuple[str, ...] = ()
     cancel_requested: str | None = None
+    deadline_at: str | None = None
     parent: Mapping[str, str] | None = None
 
     @property
@@ -77,7 +91,9 @@ class RunSummary:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> RunSummary:
         reviews = {key: OpenReview(**value) for key, value in data["open_reviews"].items()}
-        return cls(**{**data, "open_reviews": reviews, "open_intents": tuple(data["open_intents"])})
+        waits = {key: OpenWait(**value) for key, value in data["open_waits"].items()}
+        intents = tuple(data["open_intents"])
+        return cls(**{**data, "open_reviews": reviews, "open_waits": waits, "open_intents": intents})
 
 
 def summarize(run_id: str, receipts: Iterable[Receipt]) -> RunSummary:
@@ -127,6 +143,7 @@ def _run(summary: RunSummary, receipt: Receipt) -> _Changes:
         "workflow": receipt.request.workflow,
         "home": execution.workspace or "",
         "started_at": _text(execution.started_at),
+        "deadline_at": _text(execution.deadline_at),
         "parent": execution.parent,
     }
 
@@ -138,12 +155,15 @@ def _end(summary: RunSummary, receipt: Receipt) -> _Changes:
         "error": receipt.error.model_dump(exclude_none=True) if receipt.error else None,
         "finished_at": _text(receipt.execution.finished_at),
         "open_reviews": {},
+        "open_waits": {},
         "open_children": {},
         "open_intents": (),
     }
 
 
 def _step(summary: RunSummary, receipt: Receipt) -> _Changes:
+    if receipt.kind == "signal":
+        return {"open_waits": _without(summary.open_waits, receipt.key)}
     return {
         "calls": {**summary.calls, receipt.status: summary.calls.get(receipt.status, 0) + 1},
         "open_children": _without(summary.open_children, receipt.key),
@@ -154,7 +174,22 @@ def _step(summary: RunSummary, receipt: Receipt) -> _Changes:
 def _start(summary: RunSummary, receipt: Receipt) -> _Changes:
     if receipt.kind == "child":
         return {"open_children": {**summary.open_children, receipt.key: receipt.execution.child or ""}}
+    if receipt.kind == "signal":
+        return {"open_waits": {**summary.open_waits, receipt.key: _wait(receipt)}}
     return {"open_intents": (*summary.open_intents, receipt.key)}
+
+
+def _wait(receipt: Receipt) -> OpenWait:
+    execution, request = receipt.execution, receipt.request
+    since, expires_at = _text(execution.started_at), _text(execution.expires_at)
+    return OpenWait(receipt.key, request.name, since, expires_at, request.returns)
+
+
+def _signal(summary: RunSummary, receipt: Receipt) -> _Changes:
+    """It ends the oldest wait for its name, as in the body."""
+    name = clean_key(receipt.key)
+    ended = next((key for key, wait in summary.open_waits.items() if clean_key(wait.name) == name), None)
+    return {} if ended is None else {"open_waits": _without(summary.open_waits, ended)}
 
 
 def _request(summary: RunSummary, receipt: Receipt) -> _Changes:
@@ -190,5 +225,6 @@ _HANDLERS: Mapping[str, Callable[[RunSummary, Receipt], _Changes]] = {
     "start": _start,
     "request": _request,
     "response": _response,
+    "signal": _signal,
     "cancel": _cancel,
 }

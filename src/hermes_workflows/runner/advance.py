@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NoReturn
 
+from ..core import layout
 from ..core.divergence import AnyCall
+from ..core.receipts import Draft
 from ..errors import TemporarilyLocked
-from . import calls, children, drafts, endings
+from . import calls, children, drafts, endings, timing
 from .bodies import CannotAdvance, Held
 from .records import Records, log
 
@@ -27,6 +29,7 @@ def advance(records: Records, run_id: str, stop: Stop) -> None:
     for _ in range(_ROUNDS):
         held = records.bodies.current(run_id)
         endings.watch_cleanup(records, held)
+        timing.watch_deadline(records, held)
         if _settle(records, held, stop):
             return
     raise TemporarilyLocked(f"{run_id} changes faster than it can be advanced", hint="it is tried again")
@@ -49,8 +52,7 @@ def _settle(records: Records, held: Held, stop: Stop) -> bool:
         return endings.finish(records, held)
     if held.stuck is not None:
         _deadlocked(held, held.stuck)
-    offers = (calls.work_of(held, call) for call in held.unoffered.values())
-    records.pending.offer.extend(work for work in offers if work is not None)
+    records.pending.offer.extend(work for call in held.unoffered.values() for work in calls.works_of(held, call))
     held.unoffered.clear()
     records.index(held)
     return True
@@ -58,19 +60,24 @@ def _settle(records: Records, held: Held, stop: Stop) -> bool:
 
 def _withdraw(records: Records, held: Held, call: AnyCall, stop: Stop) -> bool:
     """Take a call back that the body has given up, wherever it stands. Done again after a crash: all of it may be."""
-    if call.kind == "review":
-        request = held.asked(call.key)
-        if request is not None:
-            now = records.workspace.clock.now()
-            if not records.decide(held, [drafts.review_ended(request, "withdrawn", now, records.stamp(held))]):
-                return False
-        records.pending.withdraw.append((held.run_id, calls.EXPIRY + call.key))
-        return True
-    records.pending.withdraw.append((held.run_id, call.key))
+    ended = _given_up(records, held, call)
+    if ended is not None and not records.decide(held, [ended]):
+        return False
+    records.pending.withdraw += [(held.run_id, call.key), (held.run_id, timing.EXPIRY + call.key)]
     stop(held.run_id, call.key)
     if call.kind == "child":
         children.cancel_dropped(records, held, call.key)
     return True
+
+
+def _given_up(records: Records, held: Held, call: AnyCall) -> Draft | None:
+    """What people and those who send signals should find: that nobody waits for them any more."""
+    now, stamp = records.workspace.clock.now(), records.stamp(held)
+    if call.kind == "review" and (request := held.asked(call.key)) is not None:
+        return drafts.review_ended(request, "withdrawn", now, stamp)
+    if call.kind == "signal" and (start := held.live.noted.get(layout.start(call.key))) is not None:
+        return drafts.wait_given_up(start, now, stamp)
+    return None
 
 
 def _deadlocked(held: Held, why: str) -> NoReturn:

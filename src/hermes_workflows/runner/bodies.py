@@ -75,6 +75,7 @@ class Held:
     looked_at: float = 0.0
     end_deadline: float | None = None
     cleanup_deadline: float | None = None
+    watches_deadline: bool = False
     end: End | None = None
     stuck: str | None = None
     logs: list[str] = field(default_factory=list)

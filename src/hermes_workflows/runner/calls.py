@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ..authoring.step import Step
 from ..core import layout
-from ..core.calls import Call, TimerCall
+from ..core.calls import Call
 from ..core.divergence import AnyCall
 from ..core.receipts import Draft
 from ..store.queue_port import Kind, Lease, Work
 from . import children, drafts
 from .bodies import CannotAdvance, Held
 from .records import Records
+from .timing import EXPIRY
 
-# Rows that belong to no call of the body. `$` cannot occur in a key.
-EXPIRY = "$expiry/"
-CLEANUP = "$cleanup"
-END = "$end"
 # What a stuck mark says of a step whose effect may have happened.
 NEEDS_DECISION = "needs-decision"
 _AT_ONCE = 100
+# The note that stands in git before a call of this kind is offered to anybody.
+_NOTES: Mapping[str, Callable[[str], str]] = {
+    "child": layout.start,
+    "review": layout.request,
+    "signal": layout.start,
+    "timer": layout.timer_start,
+}
 
 
 def next_notes(records: Records, held: Held) -> tuple[list[Draft], Mapping[str, bytes]] | None:
@@ -33,37 +37,43 @@ def next_notes(records: Records, held: Held) -> tuple[list[Draft], Mapping[str, 
     stamp = records.stamp(held)
     made: list[Draft] = []
     for call in held.unoffered.values():
-        if isinstance(call, TimerCall):
-            if layout.timer_start(call.key) not in held.live.noted:
-                made.append(drafts.timer_started(call, now, stamp))
-        elif call.kind == "review" and layout.request(call.key) not in held.live.noted:
+        if call.kind not in _NOTES or _NOTES[call.kind](call.key) in held.live.noted:
+            continue
+        if call.kind == "timer":
+            made.append(drafts.timer_started(call, now, stamp))
+            continue
+        assert isinstance(call, Call)  # only timers may be the loop's own
+        if call.kind == "review":
             question = drafts.review_requested(call, now, stamp)
             return [question], records.readme(held, question)
-        elif call.kind == "child" and layout.start(call.key) not in held.live.noted:
+        if call.kind == "signal":
+            made.append(drafts.wait_started(call, now, stamp))
+        else:
             child = children.free_id(records, held, call.key, (draft.receipt for draft in made))
             made.append(drafts.child_started(call, child, now, stamp))
     return (made[:_AT_ONCE], {}) if made else None
 
 
-def work_of(held: Held, call: AnyCall) -> Work | None:
-    """The queue row of an open call; None for a review that never expires, which only a person can end."""
-    if isinstance(call, TimerCall):
-        due = held.live.noted[layout.timer_start(call.key)].execution.due_at
-        assert due is not None
-        return Work(held.run_id, "timer", call.key, call.fingerprint, visible_at=due.timestamp())
-    if call.kind == "review":
-        expires = held.live.noted[layout.request(call.key)].execution.expires_at
-        if expires is None:
-            return None
-        return Work(held.run_id, "timer", EXPIRY + call.key, call.fingerprint, visible_at=expires.timestamp())
-    kind: Kind = call.kind  # type: ignore[assignment]  # every other kind of call has a row of its name
-    return Work(held.run_id, kind, call.key, call.fingerprint)
+def works_of(held: Held, call: AnyCall) -> Iterator[Work]:
+    """The queue rows of an open call: who executes it, and when its time is over."""
+    note = held.live.noted.get(_NOTES[call.kind](call.key)) if call.kind in _NOTES else None
+    if call.kind == "timer":
+        assert note is not None
+        assert note.execution.due_at is not None
+        yield Work(held.run_id, "timer", call.key, call.fingerprint, note.execution.due_at.timestamp())
+        return
+    if note is not None and (expires := note.execution.expires_at) is not None:
+        yield Work(held.run_id, "timer", EXPIRY + call.key, call.fingerprint, expires.timestamp())
+    # People and signals answer without having been offered anything.
+    if call.kind not in ("review", "signal"):
+        kind: Kind = call.kind  # type: ignore[assignment]  # every other kind of call has a row of its name
+        yield Work(held.run_id, kind, call.key, call.fingerprint)
 
 
 def open_call(held: Held, lease: Lease) -> Call[Any] | None:
     """The call a claimed row stands for, if the body still waits for it."""
     call = held.live.outstanding.get(lease.work.key)
-    if call is None or isinstance(call, TimerCall) or call.fingerprint != lease.work.fingerprint:
+    if not isinstance(call, Call) or call.kind == "timer" or call.fingerprint != lease.work.fingerprint:
         return None
     return call
 
@@ -92,33 +102,3 @@ def promise(records: Records, held: Held, call: Call[Any]) -> bool:
         key=call.key,
         code=held.loaded.code,
     )
-
-
-def serve_timer(records: Records, lease: Lease) -> None:
-    """A row that time made visible."""
-    held = records.bodies.current(lease.work.run_id)
-    key = lease.work.key
-    if key.startswith(EXPIRY):
-        _expire(records, held, key.removeprefix(EXPIRY))
-    elif (call := held.live.outstanding.get(key)) is not None and isinstance(call, TimerCall):
-        started = held.live.noted.get(layout.timer_start(key))
-        if started is not None:
-            now = records.workspace.clock.now()
-            records.append_results({held.run_id: [drafts.timer_fired(call, started, now, records.stamp(held))]})
-    else:
-        # A deadline of the run itself, which another process may have set; or a timer nobody waits for any more.
-        now = records.workspace.clock.now().timestamp()
-        if key == CLEANUP:
-            held.cleanup_deadline = now
-        elif key == END:
-            held.end_deadline = now
-        records.pending.offer.append(Work(held.run_id, "workflow"))
-    records.pending.finish.append(lease)
-
-
-def _expire(records: Records, held: Held, key: str) -> None:
-    request = held.asked(key)
-    if request is None:
-        return
-    now = records.workspace.clock.now()
-    records.append_results({held.run_id: [drafts.review_ended(request, "expired", now, records.stamp(held))]})

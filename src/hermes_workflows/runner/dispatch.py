@@ -9,7 +9,7 @@ from ..core import layout
 from ..core.calls import Call
 from ..errors import HermesError, NotFound, StoreFailure, TemporarilyLocked
 from ..store.queue_port import Claim, Kind, Lease, Work
-from . import calls, children, endings
+from . import calls, children, endings, timing
 from .advance import advance
 from .bodies import CannotAdvance, Held, Over
 from .jobs import Job, Surroundings
@@ -152,7 +152,7 @@ class Dispatcher:
         self.records.pending.finish.append(lease)
 
     def _serve_timer(self, lease: Lease) -> None:
-        calls.serve_timer(self.records, lease)
+        timing.serve(self.records, lease)
 
     def _serve_call(self, lease: Lease) -> None:
         pending, work = self.records.pending, lease.work

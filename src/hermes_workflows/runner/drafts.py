@@ -6,10 +6,9 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from ..authoring.ask import AskOptions
 from ..authoring.step import Step
 from ..core import layout
-from ..core.calls import Call, TimerCall
+from ..core.calls import TIMEOUT, Call
 from ..core.divergence import AnyCall
 from ..core.live import End
 from ..core.receipts import (
@@ -23,11 +22,12 @@ from ..core.receipts import (
     ReviewReceipt,
     ReviewRequest,
     RunEnded,
+    SignalReceipt,
     TimerReceipt,
     TimerRequest,
     draft,
 )
-from ..core.timestamps import in_milliseconds
+from ..core.timestamps import in_milliseconds, parse_time
 from ..errors import UnstorableValue
 from .failures import TRACEBACK, storable, storable_text
 from .jobs import Executed, Job
@@ -52,30 +52,27 @@ class Stamp:
 
 
 def review_requested(call: Call[Any], now: datetime, stamp: Stamp) -> Draft:
-    options: AskOptions = call.spec.options
     now = in_milliseconds(now)
-    expires = _later(now, options.expires) if options.expires is not None else None
     receipt = ReviewReceipt(
         path=layout.request(call.key),
         key=call.key,
         status="requested",
         fingerprint=call.fingerprint,
         request=ReviewRequest.model_validate(dict(call.request)),
-        execution=stamp.execution(call, started_at=now, expires_at=expires),
+        execution=stamp.execution(call, started_at=now, expires_at=_expiry(call, now)),
     )
     return draft(receipt, WORKFLOW)
 
 
-def timer_started(call: TimerCall, now: datetime, stamp: Stamp) -> Draft:
-    seconds = call.request["seconds"]
-    assert isinstance(seconds, float)
-    due = _later(in_milliseconds(now), seconds)
+def timer_started(call: AnyCall, now: datetime, stamp: Stamp) -> Draft:
+    request = TimerRequest.model_validate(dict(call.request))
+    due = parse_time(request.until) if request.until else _later(in_milliseconds(now), request.seconds or 0.0)
     receipt = TimerReceipt(
         path=layout.timer_start(call.key),
         key=call.key,
         status="started",
         fingerprint=call.fingerprint,
-        request=TimerRequest(seconds=seconds),
+        request=request,
         execution=stamp.execution(call, started_at=in_milliseconds(now), due_at=due),
     )
     return draft(receipt, WORKFLOW)
@@ -89,7 +86,11 @@ def _later(moment: datetime, seconds: float) -> datetime:
         return _NEVER
 
 
-def timer_fired(call: TimerCall, started: Receipt, now: datetime, stamp: Stamp) -> Draft:
+def _expiry(call: Call[Any], now: datetime) -> datetime | None:
+    return None if call.spec.expires is None else _later(now, call.spec.expires)
+
+
+def timer_fired(call: AnyCall, started: Receipt, now: datetime, stamp: Stamp) -> Draft:
     due = started.execution.due_at
     assert due is not None
     receipt = TimerReceipt(
@@ -114,17 +115,48 @@ def intent(call: Call[Any], now: datetime, stamp: Stamp) -> Draft:
     return _noted(call, now, stamp)
 
 
+def wait_started(call: Call[Any], now: datetime, stamp: Stamp) -> Draft:
+    """That the run waits for a signal, and what its payload must fit."""
+    return _noted(call, now, stamp)
+
+
 def _noted(call: Call[Any], now: datetime, stamp: Stamp, **execution: Any) -> Draft:
-    receipt = CallReceipt(
+    now = in_milliseconds(now)
+    model = SignalReceipt if call.kind == "signal" else CallReceipt
+    receipt = model(
         path=layout.start(call.key),
         kind=call.kind,  # type: ignore[arg-type]
         key=call.key,
         status="started",
         fingerprint=call.fingerprint,
-        request=dict(call.request),
-        execution=stamp.execution(call, started_at=in_milliseconds(now), **execution),
+        request=dict(call.request),  # type: ignore[arg-type]
+        execution=stamp.execution(call, started_at=now, expires_at=_expiry(call, now), **execution),
     )
     return draft(receipt, WORKFLOW)
+
+
+def ran_over(start: Receipt, now: datetime, stamp: Stamp) -> Draft:
+    """The end of a child or a wait that its time ran out on."""
+    execution = start.execution
+    assert execution.started_at is not None
+    assert execution.expires_at is not None
+    seconds = (execution.expires_at - execution.started_at).total_seconds()
+    said = f"no signal {start.request.name!r} came" if start.kind == "signal" else "the child run did not end"
+    return _ended(start, "failed", Failure(type=TIMEOUT, message=f"{said} within {seconds:g} s"), now, stamp)
+
+
+def wait_given_up(start: Receipt, now: datetime, stamp: Stamp) -> Draft:
+    """The end of a wait that the body has dropped."""
+    return _ended(start, "cancelled", Failure(type="Cancelled", message="the workflow no longer waits"), now, stamp)
+
+
+def _ended(start: Receipt, status: str, failure: Failure, now: datetime, stamp: Stamp) -> Draft:
+    """The result of what a start note began, but for its place and time."""
+    noted = start.execution
+    execution = stamp.execution(None, started_at=noted.started_at, finished_at=in_milliseconds(now), child=noted.child)
+    execution = execution.model_copy(update={"requested_after": noted.requested_after})
+    fields = {"path": layout.step(start.key), "status": status, "error": failure, "execution": execution}
+    return draft(start.model_copy(update=fields), WORKFLOW)
 
 
 def finished(job: Job, executed: Executed, started: datetime, ended: datetime, stamp: Stamp) -> Draft:

@@ -14,8 +14,8 @@ from ..store.ports import Appended, Ended, Entry
 from ..store.queue_port import Stuck, Work
 from . import children, drafts
 from .bodies import Held
-from .calls import CLEANUP, END
 from .records import Records
+from .timing import CLEANUP, END
 
 # SEMANTICS §5.
 GRACE_SECONDS = 10.0

@@ -91,6 +91,7 @@ class Records:
         for held in self.bodies.all():
             held.unoffered = dict(held.live.outstanding)
             held.indexed = None
+            held.watches_deadline = False
             self.pending.offer.append(Work(held.run_id, "workflow"))
 
     def stuck(self, run_id: str, why: CannotAdvance, key: str = "") -> None:

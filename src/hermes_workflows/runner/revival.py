@@ -11,7 +11,7 @@ from ..core.summary import RunSummary
 from ..errors import HermesError
 from ..settings import Agents
 from ..store.queue_port import Stuck, Work
-from . import endings
+from . import endings, timing
 from .calls import NEEDS_DECISION
 from .records import Records
 from .results import AGENT
@@ -36,7 +36,10 @@ class Reviver:
             indexed = self._records.workspace.queue.indexed(mark.run_id)
             if indexed is None or indexed.summary.home != self._records.workspace.ledger.home:
                 continue
-            if indexed.summary.cancel_requested is not None and mark.kind not in _BODY_IS_WELL:
+            if timing.is_overdue(self._records, indexed.summary):
+                # The row that would say so is not claimable, being one of a stuck run.
+                timing.overrun(self._records, mark.run_id)
+            elif indexed.summary.cancel_requested is not None and mark.kind not in _BODY_IS_WELL:
                 endings.end_stuck(self._records, mark)
             elif indexed.summary.cancel_requested is not None or self._may_move(mark, indexed.summary):
                 self._records.pending.unstuck.append(mark.run_id)

@@ -87,6 +87,7 @@ def _indexed(row: sqlite3.Row) -> Indexed:
         "ended": fields["status"] not in ("running", "waiting"),
         "waiting_on": reviews.get(row["waiting_on"]),
         "open_reviews": reviews,
+        "open_waits": {key: _like(wait) for key, wait in fields["open_waits"].items()},
         "open_intents": tuple(fields["open_intents"]),
     }
     summary = _like(fields | derived)

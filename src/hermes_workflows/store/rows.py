@@ -18,7 +18,11 @@ OPEN = "open"
 def run_values(indexed: Indexed) -> dict[str, Any]:
     summary = indexed.summary
     # `asdict` copies every value deeply; a shallow look is enough to write it down.
-    fields = {**vars(summary), "open_reviews": {key: vars(review) for key, review in summary.open_reviews.items()}}
+    fields = {
+        **vars(summary),
+        "open_reviews": {key: vars(review) for key, review in summary.open_reviews.items()},
+        "open_waits": {key: vars(wait) for key, wait in summary.open_waits.items()},
+    }
     waiting_on = summary.waiting_on
     return {
         "run_id": summary.run_id,
