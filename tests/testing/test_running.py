@@ -11,7 +11,16 @@ from tests.testing.flows import Draft, Review, Topic, family, publish
 from hermes_workflows import agent, ask, bash, parallel, workflow
 from hermes_workflows.authoring import BashResult, Retry, step
 from hermes_workflows.errors import AgentFailed, BashFailed, InvalidInput
-from hermes_workflows.testing import AgentRequest, CommandRequest, Question, TookTooLong, Unscripted, run_workflow
+from hermes_workflows.runner.protocol import AgentUsage
+from hermes_workflows.testing import (
+    AgentRequest,
+    AgentResponse,
+    CommandRequest,
+    Question,
+    TookTooLong,
+    Unscripted,
+    run_workflow,
+)
 
 DRAFT = Draft("News", "It is here.")
 OK = Review("approve")
@@ -111,10 +120,34 @@ async def titled() -> str:
 
 def test_an_exception_fails_the_call_with_its_type_and_message() -> None:
     run = run_workflow(titled, agents={"writer": ConnectionError("no network")})
-    assert run.result == "failed: agent call writer: no network"
+    assert run.result == "failed: agent call writer: the agent reports an error: ConnectionError: no network"
     error = run.receipt("writer").error
     assert error is not None
-    assert error.type == "ConnectionError"
+    assert error.type == "AgentError"
+
+
+def test_a_failed_agent_is_tried_again_as_its_policy_says() -> None:
+    @workflow
+    async def patient() -> str:
+        return await agent("writer", returns=str, retry=Retry(attempts=3, initial=30, jitter=0))
+
+    run = run_workflow(patient, agents={"writer": [ConnectionError("no network"), OSError("busy"), "text"]})
+    assert (run.result, run.took.total_seconds()) == ("text", 90)
+
+
+def test_what_an_agent_uses_counts_against_its_budget() -> None:
+    answer = AgentResponse(output={"title": "News"}, usage=AgentUsage(cost_usd=0.4))
+
+    @workflow
+    async def thrifty() -> Draft:
+        return await agent("writer", returns=Draft, budget=0.5)
+
+    run = run_workflow(thrifty, agents={"writer": answer})
+    error, usage = run.receipt("writer").error, run.receipt("writer").execution.usage
+    assert error is not None
+    assert error.type == "BudgetExceeded"
+    assert usage is not None
+    assert usage.cost_usd == 0.4
 
 
 def test_an_answer_that_does_not_fit_is_asked_for_again_with_the_reasons() -> None:

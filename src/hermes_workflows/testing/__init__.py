@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from .frozen_time import teach_pydantic
 
 if TYPE_CHECKING:
-    from ..runner.protocol import AgentRequest
+    from ..runner.protocol import AgentRequest, AgentResponse
     from .clocks import TestClock
     from .failures import ReplayMismatch, ReplayWarning, TookTooLong, Unscripted
     from .recorded import assert_replays
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AgentRequest",
+    "AgentResponse",
     "CommandRequest",
     "Question",
     "ReplayMismatch",
@@ -40,6 +41,7 @@ __all__ = [
 
 _MODULES = {
     "AgentRequest": "..runner.protocol",
+    "AgentResponse": "..runner.protocol",
     "CommandRequest": ".scripts",
     "Question": ".scripts",
     "ReplayMismatch": ".failures",

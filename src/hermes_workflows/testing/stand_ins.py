@@ -1,15 +1,11 @@
-"""In the place of executors: agents and commands that a test has scripted.
-
-An agent's answer is held to its type as a real one's is: one that does not fit is asked for again, with the reasons.
-"""
+"""In the place of executors: agents and commands that a test has scripted."""
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, replace
-from math import inf
 from typing import Any
 
 from ..authoring.agent import AgentOptions
@@ -17,18 +13,19 @@ from ..authoring.bash import BashOptions, BashResult
 from ..core.calls import Call
 from ..core.encoding import Plain
 from ..core.receipts import Failure
-from ..core.values import TypeCodec, ValueMismatch, plain
+from ..core.values import TypeCodec, plain
 from ..errors import InvalidInput
 from ..runner.agents import AgentAttempt
+from ..runner.executors import execute
 from ..runner.failures import failure_of
 from ..runner.jobs import Executed, Job
-from ..runner.protocol import AgentRequest, Previous
+from ..runner.presets.base import MODEL, TOOLS, Ask, Said
+from ..runner.protocol import AgentResponse
+from ..settings import Agents, AgentSettings
 from .failures import HIDDEN, Unscripted
 from .scripts import CommandRequest, Reply, Scripts, without_number
 
 __tracebackhide__ = HIDDEN
-
-_ATTEMPTS = 3
 
 
 @dataclass(frozen=True)
@@ -48,7 +45,7 @@ class StandIns:
     def play(self, job: Job) -> Played | None:
         """The scripted end of a call; None when it is to be executed for real.
 
-        Raises Unscripted for an agent that the test does not know.
+        Raises Unscripted for an agent that the test does not know, and whatever assertion a script fails.
         """
         part = _PARTS.get(job.call.kind)
         return part(self, job) if part else None
@@ -56,15 +53,14 @@ class StandIns:
     def _play_agent(self, job: Job) -> Played | None:
         call, options = job.call, job.call.spec.options
         assert isinstance(options, AgentOptions)
-        entry = self.agents.find(call.key, str(call.request["name"]), without_number(call.key))
+        name = str(call.request["name"])
+        entry = self.agents.find(call.key, name, without_number(call.key))
         if options.mocked and (entry is None or "*" in entry):
             return None
         if entry is None:
-            raise Unscripted(
-                f"agent call {call.key} ({_short(call.request['prompt'])}) has no answer: "
-                f"give run_workflow agents={{{call.request['name']!r}: …}}"
-            )
-        return _Asking(self.agents, entry, job, options).to_the_end()
+            prompt = f" ({_short(call.request['prompt'])})" if call.request["prompt"] else ""
+            raise Unscripted(f"agent call {call.key}{prompt} has no answer: give run_workflow agents={{{name!r}: …}}")
+        return ScriptedAgent(self.agents, entry, options.codec).answer(job)
 
     def _play_command(self, job: Job) -> Played | None:
         call, options = job.call, job.call.spec.options
@@ -89,95 +85,65 @@ _PARTS: dict[str, Callable[[StandIns, Job], Played | None]] = {
 # -- agents ------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Asking:
-    """One call to a scripted agent, over all its attempts."""
+@dataclass
+class ScriptedAgent:
+    """A kind of agent program that is no program, for one call: all else happens as with any other.
+
+    So what it says is judged, asked for again, counted against the budget and tried again by the same code.
+    """
 
     scripts: Scripts
     entry: str
-    job: Job
-    options: AgentOptions
+    codec: TypeCodec[Any]
+    delay: float = 0.0
+    failed: AssertionError | None = None
 
-    def to_the_end(self) -> Played:
-        limit = self.options.retry.attempts if self.options.retry else _ATTEMPTS
-        refused: list[AgentAttempt] = []
-        timeout = inf if self.options.timeout is None else self.options.timeout
-        delay, previous = 0.0, None
-        while True:
-            reply = self.scripts.ask(self.entry, self._request(len(refused), previous))
-            delay += min(reply.delay, timeout)
-            ended, reasons = self._judge(reply, timeout)
-            if not reasons or len(refused) + 1 >= limit:
-                return Played(ended, delay, tuple(refused))
-            refused.append(self._attempt(len(refused), ended, reasons))
-            previous = Previous(output=_shown(reply.value), errors=reasons)
+    install = ""
 
-    def _judge(self, reply: Reply, timeout: float) -> tuple[Executed, tuple[str, ...]]:
-        """How an attempt ended, and the reasons when asking again may help."""
-        if reply.delay > timeout:
-            return _timed_out(timeout), ()
-        if reply.error is not None:
-            return _failed(reply.error, self.job), ()
+    def answer(self, job: Job) -> Played:
+        attempts: list[AgentAttempt] = []
+        around = replace(job.surroundings, agents=_SCRIPTED, presets={_PRESET: self})
+        executed, _, _ = execute(replace(job, call=_unmocked(job.call), surroundings=around), attempts.append)
+        if self.failed is not None:
+            raise self.failed
+        return Played(replace(executed, mock=True), self.delay, tuple(attempts))
+
+    def enforces(self, ask: Ask) -> frozenset[str]:
+        return frozenset({MODEL, TOOLS})
+
+    def prepare(self, ask: Ask) -> AgentResponse:
         try:
-            return self._completed(reply.value), ()
-        except InvalidInput as error:
-            reasons = _reasons(error)
-        message = f"the answer is no {self.options.codec.type_name}: {'; '.join(reasons)}"
-        failure = Failure(type="InvalidAnswer", message=message)
-        return Executed("failed", error=failure, mock=True, retryable=False), reasons
+            reply = self.scripts.ask(self.entry, ask.request)
+        except AssertionError as failed:
+            self.failed = failed
+            raise
+        self.delay += min(reply.delay, ask.settings.timeout)
+        if reply.delay > ask.settings.timeout:
+            return AgentResponse(error=f"it ran over its {ask.settings.timeout:g} s")
+        if reply.error is not None:
+            return AgentResponse(error=f"{type(reply.error).__name__}: {reply.error}")
+        return reply.value if isinstance(reply.value, AgentResponse) else AgentResponse(output=self._plain(reply.value))
 
-    def _request(self, refused: int, previous: Previous | None) -> AgentRequest:
-        call = self.job.call
-        request = call.request
-        return AgentRequest(
-            run=self.job.run_id,
-            key=call.key,
-            operation_id=self.job.operation_id,
-            attempt=self.job.attempt + refused,
-            name=str(request["name"]),
-            prompt=str(request["prompt"]),
-            input=request["input"],
-            model=None if request["model"] is None else str(request["model"]),
-            returns=self.options.codec.json_schema,
-            previous=previous,
-        )
+    def read(self, ask: Ask, said: Said) -> AgentResponse | None:
+        raise NotImplementedError("a scripted agent starts nothing that could say something")
 
-    def _completed(self, value: Any) -> Executed:
-        output = self.job.surroundings.redactor.plain(_typed(value, self.options.codec))
-        return Executed("completed", output, mock=True)
-
-    def _attempt(self, refused: int, ended: Executed, reasons: tuple[str, ...]) -> AgentAttempt:
-        now = self.job.surroundings.clock.now()
-        return AgentAttempt(
-            number=self.job.attempt + refused,
-            status="failed",
-            started_at=now,
-            finished_at=now,
-            duration_seconds=0.0,
-            failure=ended.error,
-            errors=reasons,
-        )
+    def _plain(self, value: Any) -> Plain:
+        """A value of the declared type, or its JSON form, whether it fits or not."""
+        try:
+            return self.codec.to_plain(value)
+        except InvalidInput:
+            return plain(value)
 
 
-def _typed(value: Any, codec: TypeCodec[Any]) -> Plain:
-    """A value of the declared type, or its JSON form."""
-    try:
-        return codec.to_plain(value)
-    except InvalidInput:
-        return codec.to_plain(codec.from_plain(plain(value)))
+def _unmocked(call: Call[Any]) -> Call[Any]:
+    """The call as it would be executed without its `mock_output`."""
+    bare = copy(call)
+    bare.spec = replace(call.spec, options=call.spec.options.unmocked())
+    return bare
 
 
-def _reasons(error: InvalidInput) -> tuple[str, ...]:
-    if isinstance(error, ValueMismatch):
-        return tuple(f"{path or '/'}: {reason}" for path, reason in error.errors)
-    return (error.message,)
-
-
-def _shown(value: Any) -> str:
-    try:
-        return json.dumps(plain(value), ensure_ascii=False, default=repr)
-    except InvalidInput:
-        return repr(value)
+_PRESET = "scripted"
+_SCRIPTED = Agents({"*": AgentSettings(_PRESET)}, {})
 
 
 def _short(text: object) -> str:
