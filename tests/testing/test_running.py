@@ -62,7 +62,7 @@ def test_a_list_answers_one_round_of_a_loop_after_the_other() -> None:
 
 def test_a_list_that_is_used_up_fails_the_test_and_names_itself() -> None:
     revise = Review("revise", "again")
-    with pytest.raises(Unscripted, match=r"agents\['writer'\] has 1 answers and was asked once more"):
+    with pytest.raises(Unscripted, match=r"agents\['writer'\] was asked more often than it has answers, 1"):
         run_workflow(publish, Topic("docs"), agents={"writer": [DRAFT]}, answers={"review": revise})
 
 

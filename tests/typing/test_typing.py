@@ -1,4 +1,4 @@
-"""The public annotations, checked by mypy on a file of examples."""
+"""The public annotations, checked by mypy on files of examples."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ api = pytest.importorskip("mypy.api")
 TOP = Path(__file__).parents[2]
 
 
-def test_what_authors_write_has_the_types_they_expect() -> None:
-    example = Path(__file__).with_name("authored.py")
+@pytest.mark.parametrize("name", ["authored.py", "tested.py"])
+def test_what_authors_write_has_the_types_they_expect(name: str) -> None:
+    example = Path(__file__).with_name(name)
     out, err, code = api.run(
         ["--strict", "--follow-imports=silent", "--config-file", str(TOP / "pyproject.toml"), str(example)]
     )

@@ -96,8 +96,8 @@ class Scripts:
         try:
             return next(self._lists[entry])
         except StopIteration:
-            count = len(self._given[entry])
-            raise Unscripted(f"{self._what}[{entry!r}] has {count} answers and was asked once more") from None
+            said = f"{self._what}[{entry!r}] was asked more often than it has answers, {len(self._given[entry])}"
+            raise Unscripted(said) from None
 
 
 def _reply(script: Any, request: Any) -> Reply:

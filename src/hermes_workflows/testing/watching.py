@@ -67,6 +67,6 @@ class WatchedBodies(Bodies):
         return "; ".join(said) or f"its state was {held.live.state()} before and is {again.state} now"
 
     def _halt(self, held: Held, said: str) -> Halt:
-        where = f"rebuilt from the {held.summary.seq + 1} receipts of {held.run_id}"
+        where = f"rebuilt from the receipts 0 to {held.summary.seq} of {held.run_id}"
         name = held.loaded.definition.name
         return Halt(ReplayMismatch(f"{name} does not decide the same again, {where}: {said}\n{SAME_AGAIN}"))
