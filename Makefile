@@ -9,11 +9,12 @@ export PYTHON
 # Tests and the demo start programs of their own: those must not take this make's job slots for theirs.
 unexport MAKEFLAGS MFLAGS MAKELEVEL
 
-.PHONY: help demo test check format bench docs clean
+.PHONY: help demo test test-agents check format bench docs clean
 
 help:
 	@echo "make demo     the README's quickstart, in a temporary workspace"
 	@echo "make test     the tests"
+	@echo "make test-agents   the presets against the real agent programs, which it installs; ARGS=claude for one"
 	@echo "make check    format, lint, types, import rules, sizes"
 	@echo "make format   what check can mend by itself"
 	@echo "make bench    speed and memory, printed, never judged"
@@ -27,6 +28,10 @@ demo:
 test:
 	@sh scripts/environment.sh $(VENV) dev
 	@$(BIN)/python -m pytest -n auto $(ARGS)
+
+test-agents:
+	@sh scripts/environment.sh $(VENV)
+	@$(BIN)/python scripts/test_agents.py $(ARGS)
 
 check:
 	@sh scripts/environment.sh $(VENV) dev
