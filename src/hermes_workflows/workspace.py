@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .core import layout
+from .core.artifacts import Kept, artifacts_of, find_artifact
 from .core.clock import Clock
 from .core.differences import first_difference
 from .core.encoding import Limits, Plain
@@ -20,11 +21,13 @@ from .core.redaction import Redactor
 from .core.spelling import suggestion
 from .core.states import OperationalState
 from .core.summary import RunSummary
-from .errors import Conflict, InvalidInput, NotFound
-from .facts import Observed, state_of
+from .errors import Conflict, IntegrityError, InvalidInput, NotFound
+from .facts import Observed, state_of, with_children
 from .loader import LoadedWorkflow, Loader
 from .registry import DatabasePaths, Registry
 from .review.answer import Answer, Review, answer, find_review
+from .review.resolving import Resolution, resolve
+from .review.signals import Sent, Signal, send
 from .starting import Start, new_run_id, source_files, start_receipt
 from .store import index, peek
 from .store.index import IndexQueue
@@ -155,9 +158,20 @@ class Workspace:
         return self.observe(self.summary(run_id))
 
     def observe(self, summary: RunSummary) -> OperationalState:
-        run_id = summary.run_id
-        seen = Observed(summary, self.queue.work(run_id), self.queue.stuck(run_id), self.queue.runners())
-        return state_of(seen, self.registry.operator, self.clock, self.paths)
+        return state_of(self.observed(summary), self.registry.operator, self.clock, self.paths)
+
+    def observed(self, summary: RunSummary) -> Observed:
+        """What is known of a run beyond its receipts, and of the child runs it waits for."""
+        runners = self.queue.runners()
+
+        def look(run_id: str) -> Observed | None:
+            row = self.queue.indexed(run_id)
+            return of(row.summary) if row else None
+
+        def of(summary: RunSummary) -> Observed:
+            return Observed(summary, self.queue.work(summary.run_id), self.queue.stuck(summary.run_id), runners)
+
+        return with_children(of(summary), look)
 
     def cancel(self, run_id: str, *, reason: str, by: Provenance) -> RunSummary:
         """Ask a run to end. It ends when a runner has delivered the request; a second request adds nothing.
@@ -178,6 +192,35 @@ class Workspace:
                 self.went_on(run_id)
                 return self.summary(run_id)
         raise Conflict(f"{run_id} changes faster than a cancel request can be recorded", hint="try again")
+
+    def revive(self, run_id: str) -> None:
+        """Lift the marks of a stuck run, of which a person has just removed the reason, and queue it."""
+        self.went_on(run_id)
+        self.queue.apply(Change(unstuck=[run_id], offer=[Work(run_id, "workflow")]), "workspace")
+
+    def resolve_step(self, given: Resolution) -> ControlReceipt:
+        """Record what became of an at-most-once step; see `review.resolving` for what is refused."""
+        note = resolve(self, given)
+        self.revive(given.run_id)
+        return note
+
+    def artifacts(self, run_id: str) -> list[Kept]:
+        """The files that a run has kept, oldest first."""
+        return artifacts_of(self.ledger.read(run_id)[1])
+
+    def artifact(self, run_id: str, name: str) -> tuple[Kept, bytes]:
+        """One of them by name, key or the beginning of its sha256. Raises NotFound, Conflict, IntegrityError."""
+        kept = find_artifact(run_id, name, self.artifacts(run_id))
+        data = self.ledger.file(run_id, layout.artifact(kept.sha256))
+        if data is None:
+            raise IntegrityError(f"artifact {kept.name} of {run_id} is missing", hint="hermes-workflows verify")
+        return kept, data
+
+    def signal(self, run_id: str, name: str, payload: Plain, provenance: Provenance) -> Sent:
+        """Record an event from outside and offer the continuation; see `review.signals` for what is refused."""
+        sent = send(self.ledger, Signal(run_id, name, payload, provenance, self.clock.now()), self.redactor)
+        self.went_on(run_id)
+        return sent
 
     # -- reviews ---------------------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from ..core.usages import added, told
 if TYPE_CHECKING:
     from ..core.states import OperationalState
     from ..core.summary import OpenReview, RunSummary
+    from ..facts import Child
     from ..store.queue_port import ReviewRow, RunnerRow, WorkRow
 
 _LINE = 72
@@ -31,7 +32,7 @@ def run_document(summary: RunSummary) -> dict[str, Any]:
     }
 
 
-def status_document(summary: RunSummary, state: OperationalState) -> dict[str, Any]:
+def status_document(summary: RunSummary, state: OperationalState, children: Mapping[str, Child]) -> dict[str, Any]:
     return run_document(summary) | {
         "workflow": summary.workflow,
         "state": state.state,
@@ -46,13 +47,15 @@ def status_document(summary: RunSummary, state: OperationalState) -> dict[str, A
         "usage": dict(summary.usage),
         "usage_by_call": dict(_by_call(summary)),
         "reviews": [_waiting(review) for review in summary.open_reviews.values()],
-        "children": dict(summary.open_children),
+        "waits": [dict(vars(wait)) for wait in summary.open_waits.values()],
+        "children": {key: child._asdict() for key, child in children.items()},
         "parent": summary.parent,
         "cancel_requested": summary.cancel_requested,
+        "deadline_at": summary.deadline_at,
     }
 
 
-def status_text(summary: RunSummary, state: OperationalState) -> str:
+def status_text(summary: RunSummary, state: OperationalState, children: Mapping[str, Child]) -> str:
     lines = [f"{summary.run_id}: {state.label}", f"  {state.reason}"]
     if state.next_action:
         lines.append(f"  next: {state.next_action}")
@@ -66,7 +69,11 @@ def status_text(summary: RunSummary, state: OperationalState) -> str:
     if len(by_call := _by_call(summary)) > 1:
         width = max(map(len, by_call))
         lines += [f"            {key.ljust(width)}  {used}" for key, each in by_call.items() if (used := told(each))]
+    if summary.deadline_at and not summary.finished_at:
+        lines.append(f"  deadline  {summary.deadline_at}")
     lines += [f"  question  {review.key}: {one_line(review.prompt)}" for review in summary.open_reviews.values()]
+    lines += [f"  signal    {wait.name}, for {wait.key}" for wait in summary.open_waits.values()]
+    lines += [f"  child     {key}: {child.workflow_id}: {child.label or 'open'}" for key, child in children.items()]
     if summary.status == "completed":
         lines.append(f"  result    {_indented(summary.result)}")
     if summary.error:

@@ -66,6 +66,7 @@ class RunSummary:
     open_waits: Mapping[str, OpenWait] = field(default_factory=dict)
     open_children: Mapping[str, str] = field(default_factory=dict)
     open_intents: tuple[str, ...] = ()
+    late: tuple[str, ...] = ()
     cancel_requested: str | None = None
     deadline_at: str | None = None
     parent: Mapping[str, str] | None = None
@@ -92,8 +93,8 @@ class RunSummary:
     def from_json(cls, data: Mapping[str, Any]) -> RunSummary:
         reviews = {key: OpenReview(**value) for key, value in data["open_reviews"].items()}
         waits = {key: OpenWait(**value) for key, value in data["open_waits"].items()}
-        intents = tuple(data["open_intents"])
-        return cls(**{**data, "open_reviews": reviews, "open_waits": waits, "open_intents": intents})
+        listed = {name: tuple(data[name]) for name in ("open_intents", "late")}
+        return cls(**{**data, **listed, "open_reviews": reviews, "open_waits": waits})
 
 
 def summarize(run_id: str, receipts: Iterable[Receipt]) -> RunSummary:
@@ -167,7 +168,7 @@ def _step(summary: RunSummary, receipt: Receipt) -> _Changes:
     return {
         "calls": {**summary.calls, receipt.status: summary.calls.get(receipt.status, 0) + 1},
         "open_children": _without(summary.open_children, receipt.key),
-        "open_intents": tuple(key for key in summary.open_intents if key != receipt.key),
+        "open_intents": _but(summary.open_intents, receipt.key),
     }
 
 
@@ -190,6 +191,26 @@ def _signal(summary: RunSummary, receipt: Receipt) -> _Changes:
     name = clean_key(receipt.key)
     ended = next((key for key, wait in summary.open_waits.items() if clean_key(wait.name) == name), None)
     return {} if ended is None else {"open_waits": _without(summary.open_waits, ended)}
+
+
+def _attempt(summary: RunSummary, receipt: Receipt) -> _Changes:
+    # One that was begun and not ended: an at-most-once step that a person let run once more.
+    return {"open_intents": (*summary.open_intents, receipt.key)} if receipt.status == "started" else {}
+
+
+def _late(summary: RunSummary, receipt: Receipt) -> _Changes:
+    return {"late": (*_but(summary.late, receipt.key), receipt.key)}
+
+
+def _control(summary: RunSummary, receipt: Receipt) -> _Changes:
+    if receipt.status != "resolve":
+        return {}
+    # Whoever said that it happened has given the result, too, which is a receipt of its own.
+    return {"open_intents": _but(summary.open_intents, receipt.request["key"])}
+
+
+def _but(keys: tuple[str, ...], key: str) -> tuple[str, ...]:
+    return tuple(each for each in keys if each != key)
 
 
 def _request(summary: RunSummary, receipt: Receipt) -> _Changes:
@@ -223,6 +244,9 @@ _HANDLERS: Mapping[str, Callable[[RunSummary, Receipt], _Changes]] = {
     "end": _end,
     "step": _step,
     "start": _start,
+    "attempt": _attempt,
+    "late": _late,
+    "control": _control,
     "request": _request,
     "response": _response,
     "signal": _signal,

@@ -14,6 +14,7 @@ from ..core.divergence import AnyCall, explain
 from ..core.history import fold
 from ..core.layout import Role
 from ..core.live import Decision, End, LiveRun, rebuild
+from ..core.readme import tells
 from ..core.receipts import Receipt, RunStarted
 from ..core.summary import RunSummary, summarize
 from ..errors import Divergence, HermesError, InvalidInput
@@ -102,10 +103,12 @@ class Held:
         execution = receipt.execution
         if execution.code == self.loaded.code:
             self.sources = {}
-        if receipt.kind in ("run", "review"):
+        if tells(receipt):
             self.telling.append(receipt)
         if receipt.kind in ("agent", "bash", "step") and receipt.role is Role.NOTE and execution.attempt:
-            self.attempts[receipt.key] = max(self.attempts.get(receipt.key, 0), execution.attempt)
+            # What has only begun is the attempt that it names; the others were made.
+            made = execution.attempt - (receipt.status == "started")
+            self.attempts[receipt.key] = max(self.attempts.get(receipt.key, 0), made)
 
     def decided(self, decision: Decision) -> None:
         for call in decision.requested:
@@ -249,28 +252,13 @@ class Bodies:
             self.drop(next(iter(self._held)))
 
     def _load(self, started: RunStarted) -> LoadedWorkflow:
-        self._check_home(started)
+        check_home(started, self._workspace.ledger.home)
         try:
             return self._workspace.loader.load(started.request.workflow)
         except HermesError as error:
             kind = "import" if isinstance(error, CannotLoad) else error.code
             code = self.code_of(started.request.workflow)
             raise CannotAdvance(kind, error.message, error.hint or "", code=code) from error
-
-    def _check_home(self, started: RunStarted) -> None:
-        execution = started.execution
-        if execution.workspace and execution.workspace != self._workspace.ledger.home:
-            raise CannotAdvance(
-                "foreign", "the run belongs to another workspace", "fork it to continue here", code=execution.workspace
-            )
-        here = ".".join(platform.python_version_tuple()[:2])
-        if execution.python and execution.python != here:
-            raise CannotAdvance(
-                "python",
-                f"the run was started under Python {execution.python}; this runner is Python {here}",
-                f"start a runner under Python {execution.python}, or fork the run",
-                code=f"python-{here}",
-            )
 
     @contextmanager
     def _giving_up(self, run_id: str) -> Iterator[None]:
@@ -296,6 +284,23 @@ class Bodies:
         key = str((error.details or {}).get("key") or "")
         reason = "\n".join(explain(error)) if isinstance(error, Divergence) else error.message
         return CannotAdvance(kind, reason, error.hint or "", key=key, code=code)
+
+
+def check_home(started: RunStarted, home: str) -> None:
+    """Raises CannotAdvance for a run of another workspace, and of another minor version of Python."""
+    execution = started.execution
+    if execution.workspace and execution.workspace != home:
+        raise CannotAdvance(
+            "foreign", "the run belongs to another workspace", "fork it to continue here", code=execution.workspace
+        )
+    here = ".".join(platform.python_version_tuple()[:2])
+    if execution.python and execution.python != here:
+        raise CannotAdvance(
+            "python",
+            f"the run was started under Python {execution.python}; this runner is Python {here}",
+            f"start a runner under Python {execution.python}, or fork the run",
+            code=f"python-{here}",
+        )
 
 
 def _deliver(held: Held) -> None:

@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from ..authoring.step import Step
 from ..core import layout
 from ..core.calls import Call
 from ..core.divergence import AnyCall
 from ..core.receipts import Draft
 from ..store.queue_port import Kind, Lease, Work
+from ..store.row_keys import EXPIRY
 from . import children, drafts
-from .bodies import CannotAdvance, Held
+from .bodies import Held
 from .records import Records
-from .timing import EXPIRY
 
-# What a stuck mark says of a step whose effect may have happened.
-NEEDS_DECISION = "needs-decision"
 _AT_ONCE = 100
 # The note that stands in git before a call of this kind is offered to anybody.
 _NOTES: Mapping[str, Callable[[str], str]] = {
@@ -82,23 +79,3 @@ def changed_request(held: Held, lease: Lease) -> bool:
     """Whether the row stands for an open call of another version of the code, which nobody has executed."""
     call = held.live.outstanding.get(lease.work.key)
     return call is not None and call.fingerprint != lease.work.fingerprint
-
-
-def promise(records: Records, held: Held, call: Call[Any]) -> bool:
-    """Commit the intent of an at-most-once step before it may run; False when the run has moved on.
-
-    Raises CannotAdvance when there is one already: then nobody but a person can know whether the effect happened.
-    """
-    definition = call.spec.options
-    if not isinstance(definition, Step) or not definition.at_most_once:
-        return True
-    if layout.start(call.key) not in held.live.noted:
-        intent = drafts.intent(call, records.workspace.clock.now(), records.stamp(held))
-        return records.decide(held, [intent]) and call.key in held.live.outstanding
-    raise CannotAdvance(
-        NEEDS_DECISION,
-        f"step {call.key} may run at most once and was begun, but left no result",
-        f"find out whether its effect happened; `hermes-workflows cancel {held.run_id}` ends the run",
-        key=call.key,
-        code=held.loaded.code,
-    )

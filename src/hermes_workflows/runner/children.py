@@ -60,7 +60,7 @@ def serve(records: Records, held: Held, call: Call[Any], lease: Lease) -> None:
         return
     child = _id_of(start)
     if records.workspace.ledger.head(child) is None:
-        _start(records, held, call, child)
+        _start(records, held, call, start)
     elif not _is_ours(records, child, held.run_id, call.key):
         raise _taken(call, child)
     if not _report(records, held.run_id, start, child):
@@ -73,10 +73,11 @@ def _id_of(start: Receipt) -> str:
     return start.execution.child or ""
 
 
-def _start(records: Records, held: Held, call: Call[Any], child: str) -> None:
-    workspace = records.workspace
+def _start(records: Records, held: Held, call: Call[Any], start: Receipt) -> None:
+    """With the input of the note: that of the call may be another one, for which an operator has accepted this."""
+    workspace, child = records.workspace, _id_of(start)
     loaded = workspace.loader.load(workspace.loader.ref_of(call.spec.options))
-    started = workspace.started(loaded, call.request["input"], {"run": held.run_id, "key": call.key})
+    started = workspace.started(loaded, start.request["input"], {"run": held.run_id, "key": call.key})
     try:
         workspace.begin(child, loaded, started)
     except Conflict as error:

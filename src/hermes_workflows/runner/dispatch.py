@@ -9,7 +9,7 @@ from ..core import layout
 from ..core.calls import Call
 from ..errors import HermesError, NotFound, StoreFailure, TemporarilyLocked
 from ..store.queue_port import Claim, Kind, Lease, Work
-from . import calls, children, endings, timing
+from . import calls, children, endings, intents, timing
 from .advance import advance
 from .bodies import CannotAdvance, Held, Over
 from .jobs import Job, Surroundings
@@ -169,7 +169,7 @@ class Dispatcher:
                 pending.offer.append(Work(work.run_id, "workflow"))
         elif call.kind == "child":
             children.serve(self.records, held, call, lease)
-        elif calls.promise(self.records, held, call):
+        elif intents.promise(self.records, held, call):
             self._execute(lease, held, call)
         else:
             pending.release.append(lease)
@@ -177,7 +177,7 @@ class Dispatcher:
     def _execute(self, lease: Lease, held: Held, call: Call[Any]) -> None:
         made = held.attempts.get(call.key, 0)
         notes = (held.live.noted.get(layout.attempt(call.key, number)) for number in range(1, made + 1))
-        earlier = tuple(note for note in notes if note is not None)
+        earlier = tuple(note for note in notes if note is not None and note.status == "failed")
         job = Job(held.run_id, call, made + 1, held.loaded.code, self.around, earlier)
         self.active[lease.token] = Active(lease, job)
         self._start(lease, job)

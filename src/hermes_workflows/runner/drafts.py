@@ -110,9 +110,17 @@ def child_started(call: Call[Any], child_id: str, now: datetime, stamp: Stamp) -
     return _noted(call, now, stamp, child=child_id)
 
 
-def intent(call: Call[Any], now: datetime, stamp: Stamp) -> Draft:
-    """The promise that an at-most-once body is about to run."""
-    return _noted(call, now, stamp)
+def intent(call: Call[Any], number: int, now: datetime, stamp: Stamp) -> Draft:
+    """The promise that an at-most-once body is about to run, for the `number`-th time."""
+    if number == 1:
+        return _noted(call, now, stamp)
+    return _noted(call, now, stamp, path=layout.attempt(call.key, number), attempt=number)
+
+
+def step_unknown(intent: Receipt, now: datetime, stamp: Stamp) -> Draft:
+    """The end of an at-most-once step that was given up after its intent."""
+    message = "given up after it was begun; whether its effect happened is not known"
+    return _ended(intent, "unknown", Failure(type="Unknown", message=message), now, stamp)
 
 
 def wait_started(call: Call[Any], now: datetime, stamp: Stamp) -> Draft:
@@ -120,11 +128,11 @@ def wait_started(call: Call[Any], now: datetime, stamp: Stamp) -> Draft:
     return _noted(call, now, stamp)
 
 
-def _noted(call: Call[Any], now: datetime, stamp: Stamp, **execution: Any) -> Draft:
+def _noted(call: Call[Any], now: datetime, stamp: Stamp, path: str | None = None, **execution: Any) -> Draft:
     now = in_milliseconds(now)
     model = SignalReceipt if call.kind == "signal" else CallReceipt
     receipt = model(
-        path=layout.start(call.key),
+        path=path or layout.start(call.key),
         kind=call.kind,  # type: ignore[arg-type]
         key=call.key,
         status="started",

@@ -6,16 +6,16 @@ from collections.abc import Sequence
 
 from ..core import layout
 from ..core.live import End
-from ..core.readme import render
+from ..core.readme import render, tells
 from ..core.receipts import Draft, Failure, Receipt, RunStarted
 from ..core.summary import RunSummary, summarize
 from ..errors import TemporarilyLocked
 from ..store.ports import Appended, Ended, Entry
 from ..store.queue_port import Stuck, Work
-from . import children, drafts
+from ..store.row_keys import CLEANUP, END
+from . import children, drafts, intents
 from .bodies import Held
 from .records import Records
-from .timing import CLEANUP, END
 
 # SEMANTICS §5.
 GRACE_SECONDS = 10.0
@@ -39,6 +39,9 @@ def finish(records: Records, held: Held) -> bool:
     for key in held.summary.open_reviews:
         request = held.asked(key)
         if request is not None and not records.decide(held, [drafts.review_ended(request, "withdrawn", now, stamp)]):
+            return False
+    for unknown in intents.given_up(records, held):
+        if not records.decide(held, [unknown]):
             return False
     end = drafts.run_ended(held.end, held.live.started.execution.started_at, now, stamp)
     if not records.decide(held, [end], records.readme(held, end)):
@@ -90,8 +93,11 @@ def end_stuck(records: Records, mark: Stuck) -> None:
         summary = summarize(run_id, receipts)
         if summary.ended:
             break
+        # Before the end: a process that dies in between must not leave children that nobody waits for.
+        for child in summary.open_children.values():
+            children.cancel(records, run_id, child)
         batch = _last_words(records, summary, receipts, mark)
-        told = [*(each for each in receipts if each.kind in ("run", "review")), *(each.receipt for each in batch)]
+        told = [*filter(tells, receipts), *(each.receipt for each in batch)]
         after = summary.apply(each.receipt.at(summary.seq + number) for number, each in enumerate(batch, 1))
         entry = Entry(run_id, tuple(batch), summary.seq, {layout.README: render(after, told)})
         (outcome,) = ledger.append([entry])
@@ -99,8 +105,6 @@ def end_stuck(records: Records, mark: Stuck) -> None:
             break
     else:
         raise TemporarilyLocked(f"{run_id} changes faster than it can be ended", hint="it is tried again")
-    for child in summary.open_children.values():
-        children.cancel(records, run_id, child)
     clear_up(records, records.index_from_receipts(run_id))
 
 
@@ -109,7 +113,9 @@ def _last_words(records: Records, summary: RunSummary, receipts: Sequence[Receip
     stamp = drafts.Stamp(records.runner_id, mark.code)
     open_requests = {layout.request(key) for key in summary.open_reviews}
     withdrawn = [drafts.review_ended(each, "withdrawn", now, stamp) for each in receipts if each.path in open_requests]
+    begun = {layout.start(key) for key in summary.open_intents}
+    unknown = [drafts.step_unknown(each, now, stamp) for each in receipts if each.path in begun]
     reason = mark.reason.splitlines()[0]
     failure = Failure(type="CleanupSkipped", message=f"its cleanup was skipped: the run was stuck: {reason}")
     started = next((each.execution.started_at for each in receipts if isinstance(each, RunStarted)), None)
-    return [*withdrawn, drafts.run_ended(End("cancelled", error=failure), started, now, stamp)]
+    return [*withdrawn, *unknown, drafts.run_ended(End("cancelled", error=failure), started, now, stamp)]

@@ -22,6 +22,7 @@ from ..store.ports import Appended, Entry, Outcome, PathTaken, Stale
 from ..store.queue_port import Change, Claim, Indexed, Lease, Stuck, Work
 from .bodies import Bodies, CannotAdvance, Held
 from .drafts import Stamp
+from .intents import kept_late
 from .slices import Decider
 
 if TYPE_CHECKING:
@@ -165,7 +166,9 @@ class Records:
         if isinstance(outcome, PathTaken):
             log.info("%s: %s was recorded by somebody else first", entry.run_id, outcome.winner.path)
             self.pending.offer.append(Work(entry.run_id, "workflow"))
-            return [draft for draft in entry.drafts if draft.path != outcome.winner.path]
+            left = {draft.path: draft for draft in entry.drafts}
+            late = kept_late(self.workspace.ledger, entry.run_id, left.pop(outcome.winner.path), outcome.winner)
+            return [*left.values(), *([late] if late else [])]
         if isinstance(outcome, Appended):
             self._indexed_after(entry.run_id, outcome)
             self.pending.offer.append(Work(entry.run_id, "workflow"))

@@ -12,7 +12,7 @@ from ..errors import HermesError
 from ..settings import Agents
 from ..store.queue_port import Stuck, Work
 from . import endings, timing
-from .calls import NEEDS_DECISION
+from .intents import NEEDS_DECISION
 from .records import Records
 from .results import AGENT
 

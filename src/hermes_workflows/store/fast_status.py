@@ -89,6 +89,7 @@ def _indexed(row: sqlite3.Row) -> Indexed:
         "open_reviews": reviews,
         "open_waits": {key: _like(wait) for key, wait in fields["open_waits"].items()},
         "open_intents": tuple(fields["open_intents"]),
+        "late": tuple(fields["late"]),
     }
     summary = _like(fields | derived)
     return cast("Indexed", _like({**_place(row), "summary": summary, "reviews": ()}))
