@@ -107,6 +107,17 @@ def test_a_timeout_that_is_no_span_of_time_is_refused(seconds: Any) -> None:
         assert "no number of seconds" in error.message
 
 
+def test_what_must_be_text_is_refused_where_it_is_written() -> None:
+    for make in (
+        lambda: agent("a", prompt=5),  # type: ignore[call-overload]
+        lambda: agent("a", model=5),  # type: ignore[call-overload]
+        lambda: ask({"a": 1}),  # type: ignore[call-overload]
+        lambda: ask("ok?", assignee=5),  # type: ignore[call-overload]
+    ):
+        error = refusal_of(make)
+        assert (error.type, "must be text, not" in error.message) == ("InvalidInput", True)
+
+
 # -- ask ---------------------------------------------------------------------------------------------------------
 
 

@@ -285,6 +285,7 @@ def test_the_twenty_first_call_of_a_cleanup_ends_the_run() -> None:
     assert (end.status, end.error.type) == ("cancelled", "CleanupCutOff")
     assert end.error.message == "cleanup was cut off after 20 calls"
     assert driver.requested[-1] == "tidy-20"
+    assert driver.live._fatal is None
     _, rebuilt = driver.rebuilt()
     assert rebuilt.end == end
 

@@ -342,6 +342,7 @@ def test_a_body_that_returns_with_a_call_never_awaited_fails_naming_the_line() -
     line = body.fn.__code__.co_firstlineno + 2
     assert end.error.type == "CallNeverAwaited"
     assert end.error.message == f"step call one was written at test_decisions.py:{line} and never awaited"
+    assert end.error.details == {"hint": "await it, hand it to parallel(), or take it out"}
 
 
 @pytest.mark.parametrize("kind", ["parallel", "pipeline", "goal"])

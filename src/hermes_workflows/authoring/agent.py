@@ -13,7 +13,7 @@ from ..core.encoding import Plain
 from ..core.retry import Retry
 from ..core.values import TypeCodec, codec_for, plain
 from ..errors import AgentFailed, AgentTimedOut, InvalidInput
-from .requests import check_seconds, part, relative, request_of
+from .requests import check_seconds, check_text, part, relative, request_of
 
 T = TypeVar("T")
 
@@ -26,19 +26,31 @@ _UNSET = _Unset()
 
 
 @dataclass(frozen=True)
+class Given:
+    """What an agent is handed over, and may do. Paths are relative to the workspace."""
+
+    tools: tuple[str, ...] | None = None
+    skills: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    workspace_dir: str = "."
+
+    def request(self) -> dict[str, Plain]:
+        """Only what was given: a call that says nothing about tools is the question it always was."""
+        parts: dict[str, Plain] = {} if self.tools is None else {"tools": list(self.tools)}
+        parts |= {"skills": list(self.skills)} if self.skills else {}
+        parts |= {"files": list(self.files)} if self.files else {}
+        return parts if self.workspace_dir == "." else {**parts, "workspace_dir": self.workspace_dir}
+
+
+@dataclass(frozen=True)
 class AgentOptions:
-    """What an executor needs. `timeout` in seconds and `budget` in USD, None for the runner's own; paths are
-    relative to the workspace.
-    """
+    """What an executor needs. `timeout` in seconds and `budget` in USD, None for the runner's own."""
 
     codec: TypeCodec[Any]
     timeout: float | None
     retry: Retry | None
     mock_output: Any
-    tools: tuple[str, ...] | None = None
-    skills: tuple[str, ...] = ()
-    files: tuple[str, ...] = ()
-    workspace_dir: str = "."
+    given: Given
     budget: float | None = None
 
     @property
@@ -138,15 +150,14 @@ def agent(
     """
     codec = codec_for(returns)
     check_seconds("agent(timeout=…)", timeout)
-    folder, paths, texts = _given(workspace_dir, files, skills)
-    allowed = None if tools is None else tuple(_texts("tools", tools))
-    # Only what was given stands in the request: a call that says nothing about tools is the question it always was.
-    more: dict[str, Plain] = {}
-    for argument, value in (("tools", allowed), ("skills", texts or None), ("files", paths or None)):
-        if value is not None:
-            more[argument] = list(value)
-    if folder != ".":
-        more["workspace_dir"] = folder
+    for what, value in (("name", name), ("prompt", prompt), ("model", model)):
+        check_text(f"agent({what}=…)", value)
+    given = Given(
+        tools=None if tools is None else tuple(_texts("tools", tools)),
+        skills=_paths("skills", skills),
+        files=_paths("files", files),
+        workspace_dir=relative("agent()", workspace_dir),
+    )
     request, refused = request_of(
         lambda: {
             "name": name or "agent",
@@ -154,11 +165,8 @@ def agent(
             "input": part("input", plain, input),
             "model": model,
             "returns": codec.reduced_schema,
-            **more,
+            **given.request(),
         }
-    )
-    options = AgentOptions(
-        codec, timeout, retry, mock_output, allowed, texts, paths, folder, _usd("agent(budget=…)", budget)
     )
     return Call(
         CallSpec(
@@ -168,7 +176,7 @@ def agent(
             decode=lambda receipt: codec.from_plain(receipt.output),
             failure=AgentFailed,
             timed_out=AgentTimedOut,
-            options=options,
+            options=AgentOptions(codec, timeout, retry, mock_output, given, _usd(budget)),
             key=key,
             key_by=key_by,
             refused=refused,
@@ -176,15 +184,9 @@ def agent(
     )
 
 
-def _given(
-    folder: str | PurePath, files: Sequence[str | PurePath], skills: Sequence[str | PurePath]
-) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+def _paths(argument: str, values: Sequence[str | PurePath]) -> tuple[str, ...]:
     """Paths as they stand in a request."""
-    return (
-        relative("agent()", folder),
-        tuple(relative("agent()", path) for path in _texts("files", files)),
-        tuple(relative("agent()", path) for path in _texts("skills", skills)),
-    )
+    return tuple(relative("agent()", path) for path in _texts(argument, values))
 
 
 def _texts(argument: str, values: Sequence[Any]) -> list[str]:
@@ -194,9 +196,9 @@ def _texts(argument: str, values: Sequence[Any]) -> list[str]:
     return [str(value) for value in values]
 
 
-def _usd(what: str, amount: Any) -> float | None:
+def _usd(amount: Any) -> float | None:
     if amount is None:
         return None
     if isinstance(amount, bool) or not isinstance(amount, int | float) or not 0 < amount < math.inf:
-        raise InvalidInput(f"{what}: {amount!r} is no amount of USD", hint="more than 0")
+        raise InvalidInput(f"agent(budget=…): {amount!r} is no amount of USD", hint="more than 0")
     return float(amount)

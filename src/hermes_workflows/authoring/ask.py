@@ -8,7 +8,7 @@ from typing import Any, TypeVar, overload
 from ..core.calls import Call, CallSpec
 from ..core.values import codec_for, plain
 from ..errors import ReviewExpired
-from .requests import part, request_of, seconds_of
+from .requests import check_text, part, request_of, seconds_of
 
 T = TypeVar("T")
 
@@ -64,6 +64,8 @@ def ask(
     """
     codec = codec_for(returns)
     seconds = seconds_of("ask(expires=…)", expires)
+    check_text("ask(prompt)", prompt)
+    check_text("ask(assignee=…)", assignee)
     default = on_expiry if isinstance(on_expiry, str) and on_expiry == "raise" else codec.to_plain(on_expiry)
     request, refused = request_of(
         lambda: {

@@ -56,3 +56,9 @@ def check_seconds(what: str, seconds: float | None) -> None:
         raise InvalidInput(f"{what}: {type(seconds).__name__} is no number of seconds")
     if not math.isfinite(seconds) or not 0 < seconds <= MAX_DELAY:
         raise InvalidInput(f"{what}: {seconds:g} is no number of seconds", hint="more than 0, at most a hundred years")
+
+
+def check_text(what: str, value: object) -> None:
+    """Raises InvalidInput for what is no text and not left out either."""
+    if value is not None and not isinstance(value, str):
+        raise InvalidInput(f"{what} must be text, not {type(value).__name__}", hint="format it: an f-string, or input=")

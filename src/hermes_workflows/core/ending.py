@@ -7,7 +7,9 @@ import re
 import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
+from ..errors import HermesError
 from .encoding import Plain
 from .receipts import Failure
 from .redaction import Redactor
@@ -50,8 +52,7 @@ class Endings:
             place = raising_site(error)
             message = f"the body raised {type(error).__name__}({', '.join(map(repr, error.args))})"
             message += f" at {place.within(self._root)}" if place else ""
-        details = {"key": key} if (key := getattr(error, "key", "")) and isinstance(key, str) else None
-        return Failure(type=type(error).__name__, message=self._clean(message), details=details)
+        return Failure(type=type(error).__name__, message=self._clean(message), details=_details(error))
 
     def _traceback(self, error: BaseException) -> str:
         return self._clean("".join(traceback.format_exception(error)))[-_MAX_TRACEBACK:]
@@ -59,6 +60,12 @@ class Endings:
     def _clean(self, text: str) -> str:
         # A lone surrogate would make the failure itself impossible to store.
         return self._redactor.text(text.encode("utf-8", "backslashreplace").decode())
+
+
+def _details(error: BaseException) -> dict[str, Any] | None:
+    """Which call failed, and what an error of ours says to do about it."""
+    said = {"key": getattr(error, "key", None), "hint": error.hint if isinstance(error, HermesError) else None}
+    return {name: text for name, text in said.items() if isinstance(text, str) and text} or None
 
 
 def _message(error: BaseException) -> str:

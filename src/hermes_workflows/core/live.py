@@ -223,9 +223,9 @@ class LiveRun:
             self.withdraw(call)
 
     def suspend_for_ever(self) -> Generator[Any, None, None]:
-        # Raising instead would turn `while True: try: await … except BaseException: pass` into a hang.
-        while True:
-            yield None
+        # Raising instead would turn `while True: try: await … except BaseException: pass` into a hang,
+        # and so would a bare yield, after which a task is stepped again at once.
+        yield from self.loop.create_future()
 
     # -- deciding --------------------------------------------------------------------------------------------
 
@@ -280,7 +280,7 @@ class LiveRun:
             self.run_id,
             self.started.execution.python,
             self._last_key,
-            self._calls.requested,
+            self._calls.requested or self.outstanding,
             self._body.waiting_sites(),
             self.root,
         )
