@@ -331,7 +331,7 @@ def test_the_smaller_of_two_budgets_holds(tmp_path: Path) -> None:
 def test_a_secret_in_the_prompt_reaches_no_agent(tmp_path: Path) -> None:
     desk = desk_of(tmp_path, {"redact": ["TOKEN"]}, TOKEN="hunter2-hunter2")
     desk.run(
-        "@workflow\nasync def flow() -> Any:\n    return await agent('writer', 'use hunter2' + '-hunter2', returns=Any)\n",
+        ASK.format(more="").replace('"Write."', "'use hunter2' + '-hunter2'"),
         agents=scripted_agent(tmp_path, ECHO),
     )
     assert desk.receipt("steps/writer.json").output["prompt"] == "use [redacted:TOKEN]"

@@ -152,12 +152,7 @@ def agent(
     check_seconds("agent(timeout=…)", timeout)
     for what, value in (("name", name), ("prompt", prompt), ("model", model)):
         check_text(f"agent({what}=…)", value)
-    given = Given(
-        tools=None if tools is None else tuple(_texts("tools", tools)),
-        skills=_paths("skills", skills),
-        files=_paths("files", files),
-        workspace_dir=relative("agent()", workspace_dir),
-    )
+    given = _given(tools, skills, files, workspace_dir)
     request, refused = request_of(
         lambda: {
             "name": name or "agent",
@@ -182,6 +177,16 @@ def agent(
             refused=refused,
         )
     )
+
+
+def _given(
+    tools: Sequence[str] | None,
+    skills: Sequence[str | PurePath],
+    files: Sequence[str | PurePath],
+    folder: str | PurePath,
+) -> Given:
+    allowed = None if tools is None else tuple(_texts("tools", tools))
+    return Given(allowed, _paths("skills", skills), _paths("files", files), relative("agent()", folder))
 
 
 def _paths(argument: str, values: Sequence[str | PurePath]) -> tuple[str, ...]:

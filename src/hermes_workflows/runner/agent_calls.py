@@ -35,13 +35,13 @@ def execute_agent(job: Job, report: Report) -> Executed:
         raise NoAgent(f"this runner has nobody to ask as {name!r}")
     if options.timeout is not None:
         settings = settings._replace(timeout=options.timeout)
-    files = hashes_of(around.root, options.files, around.redactor)
-    skills = skill_texts(around.root, options.skills, around.redactor)
+    files = hashes_of(around.root, options.given.files, around.redactor)
+    skills = skill_texts(around.root, options.given.skills, around.redactor)
     outcome = run_agent(
         _request(job, options, skills),
         settings,
         options.codec,
-        _world(job, settings, around.root / options.workspace_dir),
+        _world(job, settings, around.root / options.given.workspace_dir),
         on_attempt=report,
         attempts=options.retry.attempts if options.retry else DEFAULT_ATTEMPTS,
         budget=min((each for each in (options.budget, settings.budget) if each is not None), default=None),
@@ -63,8 +63,8 @@ def _request(job: Job, options: AgentOptions, skills: Mapping[str, str]) -> Agen
         input=request["input"],
         model=None if request["model"] is None else str(request["model"]),
         returns=options.codec.json_schema,
-        tools=options.tools,
-        files=tuple(os.path.relpath(name, options.workspace_dir) for name in options.files),
+        tools=options.given.tools,
+        files=tuple(os.path.relpath(name, options.given.workspace_dir) for name in options.given.files),
     )
 
 
