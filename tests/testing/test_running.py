@@ -9,8 +9,8 @@ import pytest
 from tests.testing.flows import Draft, Review, Topic, family, publish
 
 from hermes_workflows import agent, ask, bash, parallel, workflow
-from hermes_workflows.authoring import BashResult, Retry, step
-from hermes_workflows.errors import AgentFailed, BashFailed, InvalidInput
+from hermes_workflows.authoring import BashResult, Retry, step, wait_for
+from hermes_workflows.errors import AgentFailed, BashFailed, InvalidInput, SignalTimedOut
 from hermes_workflows.runner.protocol import AgentUsage
 from hermes_workflows.testing import (
     AgentRequest,
@@ -19,6 +19,8 @@ from hermes_workflows.testing import (
     Question,
     TookTooLong,
     Unscripted,
+    Wait,
+    later,
     run_workflow,
 )
 
@@ -318,3 +320,36 @@ def test_an_ask_inside_a_child_is_answered_by_its_key() -> None:
         return await inner()
 
     assert run_workflow(outer, answers={"which": "this"}).result == "THIS"
+
+
+# -- signals -----------------------------------------------------------------------------------------------------
+
+
+@workflow
+async def paid() -> list[int]:
+    first = await wait_for("payment", returns=int)
+    try:
+        return [first, await wait_for("payment", returns=int, timeout=60)]
+    except SignalTimedOut:
+        return [first]
+
+
+def test_a_signal_is_sent_to_who_waits_for_it() -> None:
+    run = run_workflow(paid, signals={"payment": [3, 4]}, always_replay=False)
+    assert run.result == [3, 4]
+    provenance = next(each.execution.provenance for each in run.receipts if each.kind == "signal" and each.output)
+    assert provenance is not None
+    assert provenance.kind == "test"
+
+
+def test_a_signal_may_come_too_late_or_not_at_all() -> None:
+    assert run_workflow(paid, signals={"payment": [3, later(60, 4)]}).result == [3]
+    waiting = run_workflow(paid)
+    assert (waiting.status, waiting.waiting_on) == ("running", ("payment",))
+
+
+def test_a_scripted_sender_sees_who_waits() -> None:
+    def sender(wait: Wait) -> int:
+        return len(wait.key)
+
+    assert run_workflow(paid, signals={"*": sender}).result == [len("payment"), len("payment-2")]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .recorded import assert_replays
     from .results import RunResult
     from .running import run_workflow
-    from .scripts import CommandRequest, Question, later
+    from .scripts import CommandRequest, Question, Wait, later
 
 __all__ = [
     "AgentRequest",
@@ -34,6 +34,7 @@ __all__ = [
     "TestClock",
     "TookTooLong",
     "Unscripted",
+    "Wait",
     "assert_replays",
     "later",
     "run_workflow",
@@ -50,6 +51,7 @@ _MODULES = {
     "TestClock": ".clocks",
     "TookTooLong": ".failures",
     "Unscripted": ".failures",
+    "Wait": ".scripts",
     "assert_replays": ".recorded",
     "later": ".scripts",
     "run_workflow": ".running",

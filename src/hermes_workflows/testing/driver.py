@@ -35,6 +35,8 @@ __tracebackhide__ = HIDDEN
 # Calls in hand at once; only what executes for real needs a thread.
 _SLOTS = 10_000
 _THREADS = 4
+# What comes back for ever while a run waits, and moves nothing: children are looked at, people reminded.
+_NO_REASON = frozenset({"child", "notify"})
 # How long executing commands get to be killed when the test is over before they are.
 _PARTING_SECONDS = 3.0
 
@@ -98,7 +100,7 @@ class Driver:
         if self._executing:
             self._wait()
             return True
-        return self._ask_people() or self._jump()
+        return self._tell_people() or self._jump()
 
     # -- calls -----------------------------------------------------------------------------------------------
 
@@ -183,25 +185,23 @@ class Driver:
         queued, now = self._workspace.queue, self._clock.now()
         stuck = {mark.run_id for mark in queued.stuck()}
         for row in queued.work():
-            # A child is looked at again every few seconds for ever; when it ends it says so by itself.
-            if row.status == "queued" and row.work.kind != "child" and row.work.run_id not in stuck:
+            if row.status == "queued" and row.work.kind not in _NO_REASON and row.work.run_id not in stuck:
                 moment = _moment(row.work.visible_at)
                 if moment > now:
                     yield moment
 
     # -- people ----------------------------------------------------------------------------------------------
 
-    def _ask_people(self) -> bool:
+    def _tell_people(self) -> bool:
         """Give the answers that come at once, note when the others come; says whether there was anything new."""
-        asked = False
-        for question in self._people.unasked():
-            asked = True
-            delay, answer = self._people.ask(question)
+        told = False
+        for delay, act in self._people.news():
+            told = True
             if delay > 0:
-                self._at(self._clock.now() + timedelta(seconds=delay), answer)
+                self._at(self._clock.now() + timedelta(seconds=delay), act)
             else:
-                answer()
-        return asked
+                act()
+        return told
 
     # -- the end ---------------------------------------------------------------------------------------------
 

@@ -23,7 +23,7 @@ class RunResult(Generic[T]):
     """A run that has ended, waits for an answer nobody gave, or is stuck.
 
     `result` is the body's return value, None unless `status` is completed. `error` says why it failed, `stuck` why it
-    cannot move. `waiting_on` are the keys of open questions. `children` are child runs, by the parent's key.
+    cannot move. `waiting_on` are the keys of open questions and waits. `children` are child runs, by the parent's key.
     """
 
     run_id: str

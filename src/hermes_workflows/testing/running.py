@@ -49,6 +49,7 @@ def run_workflow(
     agents: Mapping[str, Any] | None = None,
     answers: Mapping[str, Any] | None = None,
     commands: Mapping[str, Any] | None = None,
+    signals: Mapping[str, Any] | None = None,
     clock: MovableClock | Freezer | datetime | None = None,
     always_replay: bool = False,
     root: Path | None = None,
@@ -57,10 +58,11 @@ def run_workflow(
 ) -> RunResult[T]:
     """Run a workflow in memory until it ends, waits for an answer that nobody gives, or is stuck.
 
-    `agents` answer by name, `answers` by the key of the question, `commands` by name, key or the command itself; each
-    is a value, a list of values, a function of the request, an exception, or any of these `later(seconds, …)`.
-    A name may be a pattern with `*`. Agents must be scripted; commands that are not, and every `@step`, are executed
-    for real, in the folder `root` (the current one) and with `environment` (this process's own).
+    `agents` answer by name, `answers` by the key of the question, `signals` by name when somebody waits for them,
+    `commands` by name, key or the command itself; each is a value, a list of values, a function of the request, an
+    exception, or any of these `later(seconds, …)`. A name may be a pattern with `*`. Agents must be scripted; commands
+    that are not, and every `@step`, are executed for real, in the folder `root` (the current one) and with
+    `environment` (this process's own).
     `clock` is a `TestClock`, a time to begin at, or what freezegun's `freeze_time` gives; it jumps to what is due.
 
     `always_replay` builds the body again from its receipts at every await, and at the end in other processes with
@@ -76,7 +78,8 @@ def run_workflow(
     workspace = _workspace(workflow, (root or Path.cwd()).resolve(), surroundings)
     scene = Scene(workspace.redactor, str(workspace.root))
     stand_ins = StandIns(Scripts("agents", agents), Scripts("commands", commands))
-    driver = Driver(workspace, time, stand_ins, People(workspace, Scripts("answers", answers)), timeout)
+    people = People(workspace, Scripts("answers", answers), Scripts("signals", signals))
+    driver = Driver(workspace, time, stand_ins, people, timeout)
     if always_replay:
         driver.records.bodies = WatchedBodies(workspace, driver.decider, log.warning, scene)
     try:
@@ -117,7 +120,7 @@ def _result(workspace: Workspace, run_id: str, workflow: Workflow[T], scene: Sce
         result=workflow.output_codec.from_plain(end.output) if end and end.status == "completed" else None,
         error=end.error if end else None,
         stuck="; ".join(f"{mark.reason} ({mark.hint})" if mark.hint else mark.reason for mark in marks) or None,
-        waiting_on=tuple(summary.open_reviews),
+        waiting_on=(*summary.open_reviews, *summary.open_waits),
         receipts=tuple(receipts),
         children=dict(_children(workspace, receipts, scene)),
         workflow=workflow,

@@ -48,6 +48,16 @@ class Question:
 
 
 @dataclass(frozen=True)
+class Wait:
+    """What a scripted sender is waited for. `returns` is the JSON Schema that the payload must fit."""
+
+    run: str
+    key: str
+    name: str
+    returns: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
 class CommandRequest:
     """What a scripted command is given; secrets stand in `env` by name. `timeout` in seconds."""
 
