@@ -406,6 +406,31 @@ def test_shielded_work_goes_on_during_the_cleanup_and_is_ended_after_it() -> Non
     assert (ended(decision).status, open_keys(decision.cancelled)) == ("cancelled", ["two"])
 
 
+def test_a_body_that_nothing_can_wake_may_be_cancelled() -> None:
+    @workflow
+    async def body() -> Any:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await tidy()
+
+    driver = Driver(body)
+    assert driver.decision.stuck is not None
+    driver.cancel()
+    assert ended(driver.answer("tidy")).status == "cancelled"
+
+
+def test_a_run_whose_end_cannot_be_recorded_may_be_cancelled() -> None:
+    @workflow
+    async def body() -> Any:
+        raise RecursionError("deep")
+
+    driver = Driver(body)
+    assert driver.decision.stuck is not None
+    end = ended(driver.cancel())
+    assert (end.status, end.error.type) == ("cancelled", "RecursionError")
+
+
 def test_a_body_that_cancels_itself_fails() -> None:
     @workflow
     async def body() -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import tracemalloc
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -471,6 +472,47 @@ def test_a_group_of_errors_says_what_is_in_it() -> None:
     inner = ExceptionGroup("inner", [KeyError("k")])
     message = failing_with(ExceptionGroup("outer", [ValueError("v"), inner])).error.message
     assert message == "outer (2 sub-exceptions); ValueError: v; KeyError: 'k'"
+
+
+# -- what a step costs -------------------------------------------------------------------------------------------
+
+
+@workflow
+async def counts(inputs: int) -> int:
+    value = 0
+    for _ in range(inputs):
+        value = await one(value + 1)
+    return value
+
+
+def test_a_late_step_runs_as_few_callbacks_as_an_early_one() -> None:
+    driver = Driver(counts, 300)
+    created = []
+    while driver.decision.end is None:
+        before = driver.live.loop.next_number()
+        driver.answer(driver.open[0])
+        created.append(driver.live.loop.next_number() - before)
+    assert set(created[:-1]) == {created[0]}
+    assert len(driver.live.loop.tasks) == 0
+
+
+def test_what_is_kept_of_a_step_that_is_behind_is_little() -> None:
+    driver = Driver(counts, 1100)
+
+    def goes_on(steps: int) -> int:
+        for _ in range(steps):
+            driver.answer(driver.open[0])
+            driver.receipts[-1] = driver.started  # the driver is the one to forget its receipts
+        return tracemalloc.get_traced_memory()[0]
+
+    tracemalloc.start()
+    try:
+        early = goes_on(100)
+        grown = goes_on(1000) - early
+    finally:
+        tracemalloc.stop()
+    # About 80 for the table of keys; the calls, receipts and values themselves are gone.
+    assert grown / 1000 < 300
 
 
 # -- the pure function -------------------------------------------------------------------------------------------

@@ -180,7 +180,9 @@ def test_a_body_left_behind_in_another_thread_is_kept_and_reported() -> None:
     thread.start()
     assert entered.wait(60)
     try:
+        assert not gc.isenabled()
         assert driver.live.evict() == ["body, which is still being executed"]
+        assert gc.isenabled()
     finally:
         leave.set()
         thread.join()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ..errors import CallFailed, NotInAWorkflow, UnstorableValue
 from .encoding import Plain
-from .identity import check_storable, request_fingerprint
+from .identity import identify, request_fingerprint
 from .loop import BodyLoop
 from .sites import caller_site
 
@@ -106,8 +106,7 @@ class Call(Generic[T_co]):
     def _fingerprint(self) -> str:
         if self.refused is None:
             try:
-                check_storable(self.request, self._run.limits)
-                return request_fingerprint(self.kind, self.request, self._run.limits)
+                return identify(self.kind, self.request, self._run.limits)
             except UnstorableValue as error:
                 self.refused = error
         return ""

@@ -8,6 +8,7 @@ first and in its own context, while calls suspend instead of being requested.
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -30,8 +31,10 @@ def evict_tasks(loop: BodyLoop) -> list[str]:
     """End every task and async generator of a loop; returns the places of those that refused."""
     running = loop.current()
     if running is not None:
-        # Another thread was left behind inside this body: its coroutines cannot be thrown out of anything.
+        # Another thread was left behind inside this body: its coroutines cannot be thrown out of anything, and its
+        # slice may never end and let the collector work again.
         _graveyard.append(loop)
+        gc.enable()
         return [f"{running.get_name()}, which is still being executed"]
     refused: list[str] = []
     with loop.running():

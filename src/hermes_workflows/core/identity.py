@@ -24,15 +24,20 @@ def request_fingerprint(kind: str, request: Mapping[str, Any], limits: Limits | 
     return fingerprint(kind, stored)
 
 
-def check_storable(request: Mapping[str, Any], limits: Limits) -> None:
-    """Raises UnstorableValue when no receipt could hold the request, not even that of a failure."""
-    size = len(dumps(encode(dict(request), {}, limits=limits)))
+def identify(kind: str, request: Mapping[str, Any], limits: Limits) -> str:
+    """The fingerprint of a call that is being written.
+
+    Raises UnstorableValue when no receipt could hold its request, not even that of a failure.
+    """
+    stored = encode(dict(request), {}, limits=limits)
+    size = len(dumps(stored))
     if size > limits.receipt_bytes - _RECEIPT_MARGIN:
         raise UnstorableValue(
             "",
             f"{size:,} bytes are more than a receipt of {limits.receipt_bytes:,} holds",
             hint="write large inputs to a file and pass its path",
         )
+    return request_fingerprint(kind, request, limits) if kind == "review" else fingerprint(kind, stored)
 
 
 def _identifying(kind: str, request: Mapping[str, Any]) -> Plain:

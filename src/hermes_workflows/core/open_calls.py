@@ -39,6 +39,7 @@ class OpenCalls:
         self.requested: dict[str, AnyCall] = {}
         self.dropped: list[AnyCall] = []
         self._claimed: dict[str, Site] = {}
+        self._sites: dict[tuple[int, int], Site] = {}
         self._unawaited: dict[int, Written] = {}
 
     def next_decision(self) -> None:
@@ -53,7 +54,8 @@ class OpenCalls:
                 f"two calls claim the key {key!r}: {other.within(root)} and {site.within(root)}",
                 hint="give one of them another key=, name= or key_by=",
             )
-        self._claimed[key] = site
+        # One object a line: a loop of 10,000 steps has few lines, and what is kept of each step should be little.
+        self._claimed[key] = self._sites.setdefault((id(site.code), site.line), site)
 
     def written(self, item: Written) -> None:
         self._unawaited[item.number] = item
