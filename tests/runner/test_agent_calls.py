@@ -328,6 +328,43 @@ def test_the_smaller_of_two_budgets_holds(tmp_path: Path) -> None:
     assert desk.paths()[1:3] == ["steps/writer.attempt-1.json", "steps/writer.json"]
 
 
+def test_an_answer_keeps_its_types_through_a_receipt_and_in_another_process(tmp_path: Path) -> None:
+    desk = desk_of(tmp_path)
+    code = """
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import Enum
+
+class Kind(Enum):
+    note = "note"
+
+@dataclass
+class Part:
+    price: Decimal
+    seen: datetime
+    where: Path
+    kind: Kind = Kind.note
+    other: int | str | None = None
+
+@dataclass
+class Report:
+    parts: list[Part]
+
+@workflow
+async def flow() -> list[Any]:
+    (part,) = (await agent("writer", returns=Report)).parts
+    await ask("Ship it?", key="ship", returns=bool)
+    return [repr(part.price), part.seen.isoformat(), repr(part.where), part.kind is Kind.note, part.other]
+"""
+    part = {"price": "1.10", "seen": "2026-11-29T10:00:00Z", "where": "a.md", "other": "x"}
+    desk.run(code, agents=scripted_agent(tmp_path, f"say({ {'parts': [part]} })"))
+    desk.answer("ship", True)
+    # Another runner has nothing but the receipts.
+    desk.work("bob", on=desk.process())
+    seen = "2026-11-29T10:00:00+00:00"
+    assert desk.summary().result == ["Decimal('1.10')", seen, "PosixPath('a.md')", True, "x"]
+
+
 def test_a_secret_in_the_prompt_reaches_no_agent(tmp_path: Path) -> None:
     desk = desk_of(tmp_path, {"redact": ["TOKEN"]}, TOKEN="hunter2-hunter2")
     desk.run(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
+from enum import Enum
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,11 +16,19 @@ from tests.runner.programs import Program
 from tests.runner.test_presets_real import GOOD
 
 
+class Kind(Enum):
+    note = "note"
+    task = 2
+
+
 @dataclass(frozen=True)
 class Part:
     price: Decimal
     seen: datetime | None = None
     risk: Literal["low", "high"] = "low"
+    kind: Kind = Kind.note
+    where: Path | None = None
+    pair: tuple[int, str] = (1, "")
 
 
 @dataclass(frozen=True)
@@ -39,8 +49,13 @@ def test_codex_gets_a_schema_whose_every_field_is_required(tmp_path: Path) -> No
     schema = schema_for(tmp_path, "codex", Report)
     part = schema["$defs"]["Part"]
     assert (schema["required"], schema["additionalProperties"]) == (["parts", "other"], False)
-    assert (part["required"], part["additionalProperties"]) == (["price", "seen", "risk"], False)
-    assert "default" not in json.dumps(schema)
+    assert (part["required"], part["additionalProperties"]) == (list(part["properties"]), False)
+    assert list(part["properties"]) == ["price", "seen", "risk", "kind", "where", "pair"]
+    used = set(re.findall(r'"([A-Za-z$]+)": ', json.dumps([schema, part]))) - part["properties"].keys()
+    assert used <= {
+        "type", "properties", "required", "additionalProperties", "items", "anyOf", "enum", "$ref", "$defs", "description",
+        "minItems", "maxItems", "parts", "other", "Part", "Kind",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("preset", ["claude", "codex", "llm"])
