@@ -5,20 +5,28 @@ Light on purpose: the fast `status` imports this, so neither pydantic nor dulwic
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import islice
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .core.names import run_component
-from .core.states import REPEATED_CLAIMS, Facts, Mark, OperationalState, operational_state
+from .core.states import REPEATED_CLAIMS, Below, Facts, Mark, OperationalState, operational_state
 from .core.timestamps import parse_time, render_time
 from .store.liveness import Process
+from .store.row_keys import DEADLINE, EXPIRY
 
 if TYPE_CHECKING:
     from .core.clock import Clock
     from .core.summary import RunSummary
     from .registry import DatabasePaths
     from .store.queue_port import RunnerRow, Stuck, WorkRow
+
+
+# How far below a run its status looks, and how many children of one run it looks at.
+_DEPTH = 5
+_MOST = 100
 
 
 class Observed(NamedTuple):
@@ -28,6 +36,36 @@ class Observed(NamedTuple):
     work: Sequence[WorkRow] = ()
     stuck: Sequence[Stuck] = ()
     runners: Sequence[RunnerRow] = ()
+    children: Mapping[str, Observed] = MappingProxyType({})
+
+
+class Child(NamedTuple):
+    """A child run as its parent's status shows it; without a state when it has not been looked at."""
+
+    workflow_id: str
+    status: str | None = None
+    state: str | None = None
+    label: str | None = None
+    reason: str | None = None
+
+
+def with_children(seen: Observed, look: Callable[[str], Observed | None], depth: int = _DEPTH) -> Observed:
+    """The same with the open child runs below it, as `look` finds them by their ids."""
+    children = {}
+    for key, run_id in islice(seen.summary.open_children.items(), _MOST if depth else 0):
+        child = look(run_id)
+        if child is not None:
+            children[key] = with_children(child, look, depth - 1)
+    return seen._replace(children=children)
+
+
+def children_of(seen: Observed, operator: str, clock: Clock, paths: DatabasePaths) -> dict[str, Child]:
+    """The open child runs by the parent's keys."""
+    shown = {key: Child(run_id) for key, run_id in seen.summary.open_children.items()}
+    for key, below in seen.children.items():
+        state = state_of(below, operator, clock, paths)
+        shown[key] = Child(below.summary.run_id, below.summary.status, state.state, state.label, state.reason)
+    return shown
 
 
 def state_of(seen: Observed, operator: str, clock: Clock, paths: DatabasePaths) -> OperationalState:
@@ -38,9 +76,10 @@ def state_of(seen: Observed, operator: str, clock: Clock, paths: DatabasePaths) 
 
 def facts_of(seen: Observed, operator: str, clock: Clock) -> Facts:
     summary, now = seen.summary, clock.now().timestamp()
-    queued = [row for row in seen.work if row.status == "queued" and row.work.visible_at <= now]
-    later = [row for row in seen.work if row.status == "queued" and row.work.visible_at > now]
-    repeated = [row for row in seen.work if row.status in ("queued", "expired") and row.claims >= REPEATED_CLAIMS]
+    rows = [row for row in seen.work if row.work.kind != "notify"]
+    queued = [row for row in rows if row.status == "queued" and row.work.visible_at <= now]
+    later = [row for row in rows if row.status == "queued" and row.work.visible_at > now and not _beside(row)]
+    repeated = [row for row in rows if row.status in ("queued", "expired") and row.claims >= REPEATED_CLAIMS]
     waits = [max(parse_time(row.offered_at).timestamp(), row.work.visible_at) for row in queued]
     question = summary.waiting_on
     return Facts(
@@ -53,14 +92,28 @@ def facts_of(seen: Observed, operator: str, clock: Clock) -> Facts:
         marks=tuple(Mark(mark.reason, mark.hint) for mark in seen.stuck),
         queued=len(queued),
         oldest=max((now - since for since in waits), default=0.0),
-        executing=tuple(_name(row) for row in seen.work if row.status == "leased"),
+        executing=tuple(_name(row) for row in rows if row.status == "leased"),
         busy=_busy(seen, clock),
-        lost=tuple(_name(row) for row in seen.work if row.status == "expired"),
+        lost=tuple(_name(row) for row in rows if row.status == "expired"),
         repeated=_name(repeated[0]) if repeated else None,
         healthy_runners=sum(is_healthy(row, clock) for row in seen.runners),
         due=_moment(min(row.work.visible_at for row in later)) if later else None,
+        signals=tuple(dict.fromkeys(wait.name for wait in summary.open_waits.values())),
         children=tuple(summary.open_children.values()),
+        below=tuple(_below(child, operator, clock) for child in seen.children.values()),
     )
+
+
+def _beside(row: WorkRow) -> bool:
+    """Whether a row's time is not what the run waits for: another look at a child, or a limit."""
+    return row.work.kind == "child" or row.work.key.startswith((EXPIRY, DEADLINE))
+
+
+def _below(child: Observed, operator: str, clock: Clock) -> Below:
+    facts = facts_of(child, operator, clock)
+    own = (facts.run_id, facts.question) if facts.question else None
+    asks = own or next((each.asks for each in facts.below if each.asks), None)
+    return Below(facts.run_id, operational_state(facts).label, asks)
 
 
 def is_healthy(row: RunnerRow, clock: Clock) -> bool:

@@ -27,9 +27,10 @@ DEFAULT_SQLITE = "workflows.sqlite"
 DEFAULT_OPERATOR = "the operator"
 
 _TOP = ("dbs", "workflows", "agents", "environment", "operator", "redact", "keep_runs", "$schema")
-_WORKFLOW = ("workflow_ref", "db", "description")
+_WORKFLOW = ("workflow_ref", "db", "description", "deadline")
 _DB = ("path", "receipts")
 _MISSPELT = 0.75
+_LONGEST = 36_525 * 86_400.0
 
 
 class DatabasePaths(NamedTuple):
@@ -41,10 +42,13 @@ class DatabasePaths(NamedTuple):
 
 
 class WorkflowEntry(NamedTuple):
+    """`deadline` in seconds after the start of each run."""
+
     alias: str
     ref: str
     db: str
     description: str = ""
+    deadline: float | None = None
 
 
 class Registry(NamedTuple):
@@ -214,7 +218,8 @@ class Reader:
             if db not in registry.dbs:
                 self.fail(f"{where}.db", f"names no database: {db!r}", suggestion(db, registry.dbs, "databases"))
             ref = self.text(parts.get("workflow_ref"), f"{where}.workflow_ref")
-            yield alias, WorkflowEntry(alias, ref, db, str(parts.get("description", "")))
+            deadline = self.span(parts["deadline"], f"{where}.deadline") if "deadline" in parts else None
+            yield alias, WorkflowEntry(alias, ref, db, str(parts.get("description", "")), deadline)
 
     def object(self, value: Any, where: str, keys: Sequence[str] | None = None) -> dict[str, Any]:
         if not isinstance(value, dict):
@@ -256,6 +261,13 @@ class Reader:
         if value <= 0 if least is None else value < least:
             self.fail(where, f"must be a number {wanted}")
         return float(value)
+
+    def span(self, value: Any, where: str) -> float:
+        """A number of seconds."""
+        seconds = self.number(value, where)
+        if seconds > _LONGEST:
+            self.fail(where, "is more than a hundred years")
+        return seconds
 
     def file(self, value: Any, where: str) -> Path:
         return (self.path.parent / self.text(value, where)).resolve()

@@ -14,6 +14,7 @@ from .core.encoding import Plain
 from .core.names import check_run_id, slug
 from .core.receipts import Execution, RunRequest, RunStarted
 from .core.redaction import Redactor
+from .core.timestamps import in_milliseconds, render_time
 from .errors import InvalidInput
 from .importing import said_where
 from .loader import LoadedWorkflow
@@ -24,11 +25,12 @@ _ENV_HINT = "read it from the environment in a step"
 
 @dataclass(frozen=True)
 class Start:
-    """When a run starts, in which workspace, and the run and call it is a child of."""
+    """When a run starts, in which workspace, the run and call it is a child of, and when it must be over."""
 
     now: datetime
     home: str
     parent: Mapping[str, str] | None = None
+    deadline: datetime | None = None
 
 
 def start_receipt(loaded: LoadedWorkflow, given: Plain, start: Start, redactor: Redactor) -> RunStarted:
@@ -46,6 +48,7 @@ def start_receipt(loaded: LoadedWorkflow, given: Plain, start: Start, redactor: 
         # Behind `random()`, `uuid4()` and the order of sets in the body: never derived from anything guessable.
         seed=secrets.token_hex(16),
         parent=dict(start.parent) if start.parent else None,
+        deadline_at=in_milliseconds(start.deadline) if start.deadline else None,
         redactions=dict(counts) or None,
     )
     return RunStarted(
@@ -58,6 +61,12 @@ def check_start(loaded: LoadedWorkflow, given: Plain, run_id: str | None) -> Non
     if run_id is not None:
         check_run_id(run_id)
     _input_of(loaded, given)
+
+
+def check_deadline(deadline: datetime | None, now: datetime) -> None:
+    """Raises InvalidInput for a deadline that lies behind."""
+    if deadline is not None and deadline <= now:
+        raise InvalidInput(f"the deadline {render_time(deadline)} lies behind", hint=f"now it is {render_time(now)}")
 
 
 def source_files(loaded: LoadedWorkflow, redactor: Redactor) -> dict[str, bytes]:

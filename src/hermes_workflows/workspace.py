@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from .core import layout
@@ -28,7 +29,7 @@ from .registry import DatabasePaths, Registry
 from .review.answer import Answer, Review, answer, find_review
 from .review.resolving import Resolution, resolve
 from .review.signals import Sent, Signal, send
-from .starting import Start, new_run_id, source_files, start_receipt
+from .starting import Start, check_deadline, new_run_id, source_files, start_receipt
 from .store import index, peek
 from .store.index import IndexQueue
 from .store.ports import Appended, Ended, Entry, Ledger, PathTaken, Problem
@@ -78,18 +79,28 @@ class Workspace:
     # -- runs ------------------------------------------------------------------------------------------------
 
     def start(
-        self, ref: str, given: Plain = None, *, run_id: str | None = None, start: Path | None = None
+        self,
+        ref: str,
+        given: Plain = None,
+        *,
+        run_id: str | None = None,
+        start: Path | None = None,
+        deadline: datetime | None = None,
     ) -> RunSummary:
         """Record the start of a run and queue it; an id that exists with the same input shows its state.
 
-        `ref` is an alias, `module:function` or a file, seen from the folder `start`. Raises NotFound, CannotLoad,
-        InvalidInput that names the field, and Conflict for an id that exists with another input.
+        `ref` is an alias, `module:function` or a file, seen from the folder `start`. A run that has not ended at its
+        `deadline` (that of its alias when left out) is cancelled. Raises NotFound, CannotLoad, InvalidInput that names
+        the field or a deadline that lies behind, and Conflict for an id that exists with another input.
         """
         loaded = self.loader.load(ref, start)
-        started = self.started(loaded, given)
+        now = self.clock.now()
+        deadline = deadline or self._deadline_of(ref, now)
+        started = self.started(loaded, given, deadline=deadline)
         name = check_run_id(new_run_id(loaded, self.clock.now()) if run_id is None else run_id)
         if self.ledger.head(name) is not None:
             return self._same_start(name, started)
+        check_deadline(deadline, now)
         try:
             self.begin(name, loaded, started)
         except Conflict:
@@ -99,9 +110,15 @@ class Workspace:
             return self._same_start(name, started)
         return self.summary(name)
 
-    def started(self, loaded: LoadedWorkflow, given: Plain, parent: Mapping[str, str] | None = None) -> RunStarted:
+    def started(
+        self,
+        loaded: LoadedWorkflow,
+        given: Plain,
+        parent: Mapping[str, str] | None = None,
+        deadline: datetime | None = None,
+    ) -> RunStarted:
         """The receipt that a run of `loaded` begins with. Raises InvalidInput for what does not fit its input type."""
-        return start_receipt(loaded, given, Start(self.clock.now(), self.ledger.home, parent), self.redactor)
+        return start_receipt(loaded, given, Start(self.clock.now(), self.ledger.home, parent, deadline), self.redactor)
 
     def begin(self, run_id: str, loaded: LoadedWorkflow, started: RunStarted) -> Appended:
         """Put a run into the ledger and its first work into the queue. Raises Conflict when the id exists."""
@@ -266,6 +283,10 @@ class Workspace:
             return self.ledger.head(run_id) is not None
         except InvalidInput:
             return False
+
+    def _deadline_of(self, ref: str, now: datetime) -> datetime | None:
+        entry = self.registry.workflows.get(ref)
+        return None if entry is None or entry.deadline is None else now + timedelta(seconds=entry.deadline)
 
     def _same_start(self, run_id: str, started: RunStarted) -> RunSummary:
         recorded = next(receipt for receipt in self.ledger.read(run_id)[1] if receipt.path == layout.RUN)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.contract.queues import FrozenClock, beat, dead_process
 
-from hermes_workflows.core.summary import RunSummary
-from hermes_workflows.facts import Observed, facts_of, is_healthy
+from hermes_workflows.core.states import Below
+from hermes_workflows.core.summary import OpenReview, RunSummary
+from hermes_workflows.facts import Child, Observed, children_of, facts_of, is_healthy, with_children
+from hermes_workflows.registry import DatabasePaths
 from hermes_workflows.store.queue_port import Work, WorkRow
 
 
@@ -49,6 +52,34 @@ def test_a_retry_is_as_old_as_its_turn_not_as_its_row() -> None:
     clock = FrozenClock()
     clock.advance(300)
     assert seen(row("queued", visible_at=clock.wall - 5), clock=clock).oldest == pytest.approx(5)
+
+
+def test_limits_and_another_look_at_a_child_are_not_what_a_run_sleeps_for() -> None:
+    clock = FrozenClock()
+    later = clock.wall + 60
+    beside = [row("queued", key, visible_at=later) for key in ("$deadline", "$expiry/ok")]
+    child = WorkRow(Work("wf", "child", "below", visible_at=later), "queued", None, 0, "2026-11-29T12:00:00.000Z", None)
+    assert seen(*beside, child, clock=clock).due is None
+    assert seen(*beside, row("queued", "$cleanup", visible_at=later), clock=clock).due is not None
+
+
+def test_a_notice_is_no_work_of_the_run() -> None:
+    notices = [WorkRow(Work("wf", "notify", "$notify/ok"), each, None, 5, "2026-11-29T12:00:00.000Z", None)
+               for each in ("queued", "leased", "expired")]  # fmt: skip
+    facts = seen(*notices)  # type: ignore[arg-type]
+    assert (facts.queued, facts.executing, facts.lost, facts.repeated) == (0, (), (), None)
+
+
+def test_children_are_looked_at_down_to_whom_they_ask() -> None:
+    asked = RunSummary("wf.a.b", open_reviews={"ok": OpenReview("ok", "Ship?", None, None, None, {})}, status="waiting")
+    tree = {"wf.a": RunSummary("wf.a", open_children={"b": "wf.a.b"}), "wf.a.b": asked}
+    parent = RunSummary("wf", open_children={"a": "wf.a", "lost": "wf.lost"})
+    found = with_children(Observed(parent), lambda run_id: Observed(tree[run_id]) if run_id in tree else None)
+    facts = facts_of(found, "ana", FrozenClock())
+    assert facts.below == (Below("wf.a", "Waiting on ana", ("wf.a.b", "ok")),)
+    shown = children_of(found, "ana", FrozenClock(), DatabasePaths("default", Path("a.sqlite"), Path("a.git")))
+    assert (shown["a"].state, shown["a"].status) == ("waiting", "running")
+    assert shown["lost"] == Child("wf.lost")
 
 
 def test_claimed_and_lost_work_is_named() -> None:

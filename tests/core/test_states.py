@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hermes_workflows.core.states import OLD_SECONDS, Facts, Mark, OperationalState, operational_state
+from hermes_workflows.core.states import OLD_SECONDS, Below, Facts, Mark, OperationalState, operational_state
 
 
 def state(**facts: Any) -> OperationalState:
@@ -73,6 +73,24 @@ def test_a_sleeping_run_is_running_only_while_somebody_can_wake_it() -> None:
 def test_a_parent_points_to_the_child_it_waits_for() -> None:
     shown = state(children=("wf_launch.docs",))
     assert (shown.state, shown.next_action) == ("running", "hermes-workflows status wf_launch.docs")
+
+
+def test_a_question_below_waits_on_the_operator_too_and_says_where_to_answer() -> None:
+    below = (Below("wf.a", "Running"), Below("wf.b", "Waiting on Skylar", ("wf.b.deep", "ok")))
+    shown = state(children=("wf.a", "wf.b"), below=below, operator="Skylar", executing=("draft",))
+    assert (shown.state, shown.label) == ("waiting", "Waiting on Skylar")
+    assert shown.next_action == "hermes-workflows review respond wf.b.deep ok"
+
+
+def test_a_parent_tells_how_its_only_child_is() -> None:
+    shown = state(children=("wf.a",), below=(Below("wf.a", "Stuck"),), due="2026-11-29T10:00:00.000Z")
+    assert shown.reason == "waiting for the child run wf.a (Stuck)"
+
+
+def test_waiting_for_a_signal_says_how_to_send_it() -> None:
+    shown = state(signals=("go now",), due="2026-11-29T10:00:00.000Z")
+    assert (shown.state, shown.reason) == ("running", "waiting for the signal go now")
+    assert shown.next_action == "hermes-workflows signal wf_launch 'go now' --json …"
 
 
 def test_a_run_that_nothing_will_move_is_stuck_not_running() -> None:

@@ -33,6 +33,7 @@ _COMMANDS: Mapping[str, tuple[str, str, str]] = {
     "worker": ("runner", "worker", "The older name of `runner run`."),
     "status": ("status", "status", "Show one run."),
     "list": ("status", "list_runs", "Show runs, newest first."),
+    "signal": ("signal", "signal", "Send a run an event it waits for."),
     "review": ("review", "review", "Questions for people: list, show, respond."),
     "cancel": ("run", "cancel", "Ask a run to end."),
     "registry": ("registry", "registry", "The workspace's workflows: list, doctor, discover."),

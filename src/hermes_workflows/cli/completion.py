@@ -49,6 +49,11 @@ def complete_reviews(context: click.Context, _parameter: click.Parameter, incomp
     return _offered(context, lambda registry: _review_keys(context, registry, run), incomplete)
 
 
+def complete_signals(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    run = context.params.get("run")
+    return _offered(context, lambda registry: _signal_names(context, registry, run), incomplete)
+
+
 def _offered(
     context: click.Context, names: Callable[[Registry], Iterable[str]], incomplete: str
 ) -> list[CompletionItem]:
@@ -71,3 +76,10 @@ def _review_keys(context: click.Context, registry: Registry, run: str | None) ->
     paths = registry.database(context.params.get("db"), Path.cwd())
     with closing(FastIndex(paths.sqlite)) as index:
         return [row.key for row in index.reviews(run_id=run, status="open")]
+
+
+def _signal_names(context: click.Context, registry: Registry, run: str | None) -> list[str]:
+    paths = registry.database(context.params.get("db"), Path.cwd())
+    with closing(FastIndex(paths.sqlite)) as index:
+        row = index.indexed(run or "")
+        return [wait.name for wait in row.summary.open_waits.values()] if row else []

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from ..clock import SystemClock
 from ..core.names import run_component
 from ..errors import HermesError
-from ..facts import Observed, state_of
+from ..facts import Child, Observed, children_of, state_of, with_children
 from ..registry import choose
 from ..store import peek
 from ..store.fast_status import DatabaseGone, FastIndex
@@ -47,7 +47,7 @@ def status(arguments: Sequence[str]) -> bytes | None:
 
 def fresh_status(
     registry: Registry, paths: DatabasePaths, run_id: str, clock: Clock
-) -> tuple[RunSummary, OperationalState] | None:
+) -> tuple[RunSummary, OperationalState, dict[str, Child]] | None:
     """A run as its row says, when the row names the commit that the run's ref names."""
     try:
         index = FastIndex(paths.sqlite)
@@ -59,12 +59,27 @@ def fresh_status(
             # A sealed run has ended, and its ref may have been dropped.
             if tip != row.tip and not (tip is None and row.sealed):
                 return None
-            seen = Observed(row.summary, index.work(run_id, clock=clock), index.stuck(run_id), index.runners())
+            seen = observed(index, row.summary, clock)
         finally:
             index.close()
     except (DatabaseGone, HermesError):
         return None
-    return row.summary, state_of(seen, registry.operator, clock, paths)
+    known = (registry.operator, clock, paths)
+    return row.summary, state_of(seen, *known), children_of(seen, *known)
+
+
+def observed(index: FastIndex, summary: RunSummary, clock: Clock) -> Observed:
+    """A run and the child runs it waits for, as the index knows them."""
+    runners = index.runners()
+
+    def look(run_id: str) -> Observed | None:
+        row = index.indexed(run_id)
+        return of(row.summary) if row else None
+
+    def of(summary: RunSummary) -> Observed:
+        return Observed(summary, index.work(summary.run_id, clock=clock), index.stuck(summary.run_id), runners)
+
+    return with_children(of(summary), look)
 
 
 def _parsed(arguments: Sequence[str]) -> dict[str, str] | None:

@@ -25,20 +25,29 @@ _LOOK_SECONDS = 0.05
 @click.argument("workflow", metavar="ALIAS|MODULE:FUNCTION|FILE.PY", shell_complete=complete_workflows)
 @click.option("--id", "run_id", metavar="RUN", help="The run's id; a new one each time when left out.")
 @click.option("--input-json", "text", metavar="JSON|@FILE|-", help="The workflow's input.")
+@click.option("--deadline", metavar="SECONDS|TIME", help="When the run is cancelled if it has not ended.")
 @click.option("--wait", is_flag=True, help="Wait until other runners have brought it to an end or a question.")
 @click.option("--drain", is_flag=True, help="Execute it here until it ends, waits or has nothing to do.")
 @click.option("--timeout", type=click.FloatRange(min=0), metavar="SECONDS", help="How long --wait waits at most.")
 @scoped
 def run(
-    scope: Scope, workflow: str, run_id: str | None, text: str | None, wait: bool, drain: bool, timeout: float | None
+    scope: Scope,
+    workflow: str,
+    run_id: str | None,
+    text: str | None,
+    deadline: str | None,
+    wait: bool,
+    drain: bool,
+    timeout: float | None,
 ) -> int:
     """Record the start of a workflow and queue it.
 
     An id that exists shows its state when the input is the same, and is a conflict when it is not.
     """
     from ..loader import Loader
-    from ..starting import check_start
+    from ..starting import check_deadline, check_start
     from .inputs import read_json
+    from .times import deadline_of
 
     if drain:
         from .hashseed import fix_hash_seed
@@ -51,15 +60,18 @@ def run(
     # Before anything is made on disk: a mistake leaves no trace.
     loaded = loader.load(workflow, scope.start)
     check_start(loaded, given, run_id)
+    until = deadline_of(deadline, entry, scope.clock.now())
+    if not paths.receipts.exists():
+        check_deadline(until, scope.clock.now())
     with scope.open(paths, create=True, loader=loader) as workspace:
-        summary = workspace.start(loaded.ref, given, run_id=run_id)
+        summary = workspace.start(loaded.ref, given, run_id=run_id, deadline=until)
         warn_of_split(scope, workspace)
         if drain:
             summary = _drain(workspace, summary.run_id)
         elif wait:
             summary = _wait(workspace, summary.run_id, timeout)
         state = workspace.observe(summary)
-        scope.output.data(run_document(summary), lambda: status_text(summary, state))
+        scope.output.data(run_document(summary), lambda: status_text(summary, state, {}))
         return _EXIT[summary.status] if wait or drain else 0
 
 
@@ -82,7 +94,7 @@ def cancel(scope: Scope, run: str, reason: str, by: str | None, wait: bool, time
             summary = _wait(workspace, name, timeout, ends_only=True)
         document = run_document(summary) | {"cancel": "cancelled" if summary.ended else "requested"}
         state = workspace.observe(summary)
-        scope.output.data(document, lambda: f"cancel: {document['cancel']}\n{status_text(summary, state)}")
+        scope.output.data(document, lambda: f"cancel: {document['cancel']}\n{status_text(summary, state, {})}")
 
 
 def warn_of_split(scope: Scope, workspace: Workspace) -> None:

@@ -13,16 +13,16 @@ import click
 from ..core.states import OperationalState
 from ..core.summary import RunSummary
 from ..errors import HermesError
-from ..facts import Observed, state_of
+from ..facts import Child, Observed, children_of, state_of
 from ..registry import DatabasePaths
 from ..store import peek
 from ..store.fast_status import DatabaseGone, FastIndex
 from .completion import complete_runs
-from .quick import fresh_status
+from .quick import fresh_status, observed
 from .scope import Scope, scoped
 from .show import run_row, status_document, status_text, total_row, workflow_totals
 
-_Shown = tuple[RunSummary, OperationalState]
+_Shown = tuple[RunSummary, OperationalState, dict[str, Child]]
 _COLUMNS = ("run", "state", "workflow", "started", "usage", "why")
 _PAGE = 500
 
@@ -37,8 +37,8 @@ def status(scope: Scope, run: str | None, run_id: str | None) -> None:
     if not name:
         raise click.UsageError("which run? `hermes-workflows list` shows them")
     paths = scope.holding(name)
-    summary, state = fresh_status(scope.registry, paths, name, scope.clock) or _asked(scope, paths, name)
-    scope.output.data(status_document(summary, state), lambda: status_text(summary, state))
+    shown = fresh_status(scope.registry, paths, name, scope.clock) or _asked(scope, paths, name)
+    scope.output.data(status_document(*shown), lambda: status_text(*shown))
 
 
 @click.command("list")
@@ -57,8 +57,8 @@ def list_runs(scope: Scope, wanted: str | None, limit: int, offset: int, by_work
     found = [shown for paths in scope.every() for shown in _page(scope, paths, wanted, most)]
     found.sort(key=lambda shown: (shown[0].started_at or "", shown[0].run_id), reverse=True)
     runs = found[offset:most]
-    documents = [status_document(summary, state) for summary, state in runs]
-    rows = [run_row(summary, state) for summary, state in runs]
+    documents = [status_document(*shown) for shown in runs]
+    rows = [run_row(summary, state) for summary, state, _ in runs]
     scope.output.table(_COLUMNS, rows, documents, "no runs")
 
 
@@ -72,15 +72,20 @@ def _all(scope: Scope, paths: DatabasePaths, wanted: str | None) -> Iterator[Run
 
 def _asked(scope: Scope, paths: DatabasePaths, name: str) -> _Shown:
     with scope.look(paths) as workspace:
-        summary = workspace.summary(workspace.resolve(name))
-        return summary, workspace.observe(summary)
+        return _shown(scope, paths, workspace.observed(workspace.summary(workspace.resolve(name))))
 
 
 def _page(scope: Scope, paths: DatabasePaths, wanted: str | None, limit: int) -> list[_Shown]:
     if (shown := _fresh_page(scope, paths, wanted, limit)) is not None:
         return shown
     with scope.look(paths) as workspace:
-        return [(summary, workspace.observe(summary)) for summary in workspace.runs(status=wanted, limit=limit)]
+        runs = workspace.runs(status=wanted, limit=limit)
+        return [_shown(scope, paths, workspace.observed(summary)) for summary in runs]
+
+
+def _shown(scope: Scope, paths: DatabasePaths, seen: Observed) -> _Shown:
+    known = (scope.registry.operator, scope.clock, paths)
+    return seen.summary, state_of(seen, *known), children_of(seen, *known)
 
 
 def _fresh_page(scope: Scope, paths: DatabasePaths, wanted: str | None, limit: int) -> list[_Shown] | None:
@@ -91,12 +96,6 @@ def _fresh_page(scope: Scope, paths: DatabasePaths, wanted: str | None, limit: i
             if index.stamp() != str(peek.stamp(paths.receipts)):
                 return None
             rows = index.list_indexed(status=wanted, limit=limit)
-            runners, work, marks = index.runners(), index.work(clock=clock), index.stuck()
+            return [_shown(scope, paths, observed(index, row.summary, clock)) for row in rows]
     except (DatabaseGone, HermesError):
         return None
-    shown = []
-    for summary in (row.summary for row in rows):
-        mine = [row for row in work if row.work.run_id == summary.run_id]
-        seen = Observed(summary, mine, [mark for mark in marks if mark.run_id == summary.run_id], runners)
-        shown.append((summary, state_of(seen, scope.registry.operator, clock, paths)))
-    return shown

@@ -19,6 +19,7 @@ from .summary import RunSummary
 from .usages import told
 
 _SHOWN = 200
+_MOST = 20
 _ARTIFACTS = 50
 
 # What may be said of an answer, by who gave it.
@@ -28,6 +29,14 @@ _GIVEN_BY = {
     "manual": "answered manually, not a verified person's approval, by",
     "test": "answered by a test, not a person:",
     "policy": "answered by a policy, not a person:",
+}
+# The same of a signal.
+_SENT_BY = {
+    "human": "sent by the person",
+    "agent": "sent by an agent, not a person:",
+    "manual": "sent manually, not verified as a person, by",
+    "test": "sent by a test, not a person:",
+    "policy": "sent by a policy, not a person:",
 }
 # And of what an operator has decided.
 _DECIDED_BY = {
@@ -53,6 +62,7 @@ def render(summary: RunSummary, receipts: Sequence[Receipt]) -> bytes:
         f"- {_work(summary)}",
         *_usage(summary),
         *_reviews(receipts),
+        *_signals(receipts),
         *_decisions(receipts),
         *_artifacts(receipts),
         "",
@@ -63,7 +73,7 @@ def render(summary: RunSummary, receipts: Sequence[Receipt]) -> bytes:
 
 def tells(receipt: Receipt) -> bool:
     """Whether the README says something of a receipt that its summary does not."""
-    return receipt.kind in ("run", "review", "control", "artifact") or _is_late(receipt)
+    return receipt.kind in ("run", "review", "signal", "control", "artifact") or _is_late(receipt)
 
 
 def code_span(text: str, limit: int = _SHOWN) -> str:
@@ -119,6 +129,17 @@ def _reviews(receipts: Sequence[Receipt]) -> list[str]:
         + (", to the question as it was then; kept for another one" if receipt.key in kept else "")
         for receipt in responses
     ]
+
+
+def _signals(receipts: Sequence[Receipt]) -> list[str]:
+    came = [receipt for receipt in receipts if receipt.kind == "signal" and receipt.status == "received"]
+    lines = [f"- Signal {code_span(each.key)}: {_value(each.output)}, {_sender(each)}" for each in came[-_MOST:]]
+    return [f"- {len(came) - _MOST:,} earlier signals", *lines] if len(came) > _MOST else lines
+
+
+def _sender(receipt: Receipt) -> str:
+    by = receipt.execution.provenance
+    return f"{_SENT_BY[by.kind]} {code_span(by.by)} through {code_span(by.channel)}" if by else "sent by nobody knows"
 
 
 def _response(receipt: Receipt) -> str:

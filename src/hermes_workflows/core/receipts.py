@@ -54,6 +54,10 @@ class Provenance(_Model):
     verified: Literal["os-user", "session-token", "forge-login", "signature", "none"] = "none"
     adopted_from: str | None = None
 
+    def is_same_message(self, other: Provenance) -> bool:
+        """Whether both come from one message, which its channel has sent twice."""
+        return self.message_id is not None and (self.channel, self.message_id) == (other.channel, other.message_id)
+
 
 class Execution(BaseModel):
     """The part of a receipt that two equal executions need not share.

@@ -7,6 +7,7 @@ Named tuples, no dataclasses: the fast `status` cannot afford to make such class
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -28,13 +29,24 @@ class Mark(NamedTuple):
     hint: str
 
 
+class Below(NamedTuple):
+    """A child run that is waited for: its state in words, and whom it or a child of its own waits for.
+
+    `asks` are the run and the key of an open question.
+    """
+
+    run_id: str
+    label: str
+    asks: tuple[str, str] | None = None
+
+
 class Facts(NamedTuple):
     """What is known about one run at one instant.
 
     `queued` counts rows that a runner could claim now, `oldest` is the age in seconds of the oldest of them.
     `receipts` is the repository and `ref` the run's place in it, for commands that a person can copy.
     `lost` names calls whose claimer is dead or late, `repeated` one that was claimed too often without an end.
-    `busy` says where a runner's body is that does not come back.
+    `busy` says where a runner's body is that does not come back. `signals` are the names that are waited for.
     """
 
     run_id: str
@@ -54,7 +66,9 @@ class Facts(NamedTuple):
     due: str | None = None
     receipts: str = ".hermes/workflows.git"
     ref: str = ""
+    signals: tuple[str, ...] = ()
     children: tuple[str, ...] = ()
+    below: tuple[Below, ...] = ()
 
 
 class OperationalState(NamedTuple):
@@ -112,6 +126,15 @@ def _waiting(facts: Facts) -> _Said:
     )
 
 
+def _waiting_below(facts: Facts) -> _Said:
+    run_id, key = next(each.asks for each in facts.below if each.asks)
+    return (
+        "waiting",
+        f"the child run {run_id} needs a typed answer to {key}",
+        f"hermes-workflows review respond {run_id} {key}",
+    )
+
+
 def _busy(facts: Facts) -> _Said:
     return "running", str(facts.busy), "work that takes time belongs in a @step or in bash()"
 
@@ -142,10 +165,18 @@ def _sleeping(facts: Facts) -> _Said:
     return "queued", f"sleeping until {facts.due}, and no runner is up", _RUN
 
 
+def _signalled(facts: Facts) -> _Said:
+    name = facts.signals[0]
+    wanted = f"hermes-workflows signal {facts.run_id} {shlex.quote(name)} --json …"
+    return "running", f"waiting for the signal {_some(facts.signals)}", wanted
+
+
 def _parent(facts: Facts) -> _Said:
+    first = facts.below[0] if facts.below else None
+    known = f" ({first.label})" if first and len(facts.children) == 1 else ""
     return (
         "running",
-        f"waiting for the child run {_some(facts.children)}",
+        f"waiting for the child run {_some(facts.children)}{known}",
         f"hermes-workflows status {facts.children[0]}",
     )
 
@@ -173,10 +204,12 @@ _TABLE: tuple[tuple[Callable[[Facts], bool], Callable[[Facts], _Said]], ...] = (
     (lambda facts: bool(facts.lost), _lost),
     (lambda facts: facts.busy is not None, _busy),
     (lambda facts: facts.question is not None, _waiting),
+    (lambda facts: any(each.asks for each in facts.below), _waiting_below),
     (lambda facts: bool(facts.executing), _executing),
     (lambda facts: facts.queued > 0 and facts.oldest > OLD_SECONDS and not facts.healthy_runners, _old),
     (lambda facts: facts.queued > 0, _queued),
-    (lambda facts: facts.due is not None, _sleeping),
+    (lambda facts: bool(facts.signals), _signalled),
     (lambda facts: bool(facts.children), _parent),
+    (lambda facts: facts.due is not None, _sleeping),
     (lambda facts: True, _forgotten),
 )

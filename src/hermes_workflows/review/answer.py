@@ -159,7 +159,7 @@ def _met(given: Answer, response: ReviewReceipt, redactor: Redactor) -> ReviewRe
     if response.status != "completed":
         raise Conflict(f"{given.key} of {given.run_id} is {response.status}", hint="nothing was recorded")
     first, when = response.execution.provenance, response.execution.finished_at
-    if first is not None and _same_message(first, given.provenance):
+    if first is not None and first.is_same_message(given.provenance):
         if first_difference(response.output, redactor.plain(given.payload)) is None:
             return response
         raise Conflict(
@@ -169,7 +169,3 @@ def _met(given: Answer, response: ReviewReceipt, redactor: Redactor) -> ReviewRe
     who = f"{first.by} ({first.kind}, {first.channel})" if first else "somebody"
     at = f" at {render_time(when)}" if when else ""
     raise AlreadyAnswered(f"{given.key} of {given.run_id} was answered by {who}{at}", hint="the first answer stands")
-
-
-def _same_message(one: Provenance, other: Provenance) -> bool:
-    return one.message_id is not None and (one.channel, one.message_id) == (other.channel, other.message_id)

@@ -13,6 +13,7 @@ from ..core import layout
 from ..core.divergence import AnyCall
 from ..core.receipts import Draft
 from ..errors import TemporarilyLocked
+from ..store.row_keys import EXPIRY
 from . import calls, children, drafts, endings, timing
 from .bodies import CannotAdvance, Held
 from .records import Records, log
@@ -63,7 +64,7 @@ def _withdraw(records: Records, held: Held, call: AnyCall, stop: Stop) -> bool:
     ended = _given_up(records, held, call)
     if ended is not None and not records.decide(held, [ended]):
         return False
-    records.pending.withdraw += [(held.run_id, call.key), (held.run_id, timing.EXPIRY + call.key)]
+    records.pending.withdraw += [(held.run_id, call.key), (held.run_id, EXPIRY + call.key)]
     stop(held.run_id, call.key)
     if call.kind == "child":
         children.cancel_dropped(records, held, call.key)

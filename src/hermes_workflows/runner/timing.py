@@ -14,15 +14,10 @@ from ..core.summary import RunSummary
 from ..core.timestamps import parse_time
 from ..errors import Conflict
 from ..store.queue_port import Lease, Work
+from ..store.row_keys import CLEANUP, DEADLINE, END, EXPIRY
 from . import children, drafts
 from .bodies import Held
 from .records import Records
-
-# Rows that belong to no call of the body. `$` cannot occur in a key.
-EXPIRY = "$expiry/"
-CLEANUP = "$cleanup"
-END = "$end"
-DEADLINE = "$deadline"
 
 
 def serve(records: Records, lease: Lease) -> None:
