@@ -324,8 +324,11 @@ def draft(receipt: Receipt, author: Author, limits: Limits | None = None) -> Dra
     assert isinstance(stored, dict)
     made = Draft(receipt, stored, blobs, author)
     if (size := len(made.render(10**9))) > limits.receipt_bytes:
-        raise UnstorableValue("", f"the receipt has {size:,} bytes, more than {limits.receipt_bytes:,}",
-                              hint="write large results to a file and return its path")
+        raise UnstorableValue(
+            "",
+            f"the receipt has {size:,} bytes, more than {limits.receipt_bytes:,}",
+            hint="write large results to a file and return its path",
+        )
     return made
 
 
@@ -333,5 +336,3 @@ def time_of(receipt: Receipt) -> datetime | None:
     """The instant a receipt carries into the run's own clock (SEMANTICS §7)."""
     execution = receipt.execution
     return execution.finished_at or execution.due_at or execution.started_at
-
-

@@ -28,7 +28,9 @@ class Retry:
     def __post_init__(self) -> None:
         if self.attempts < 1:
             raise InvalidInput("Retry: attempts counts the first one too, so it is at least 1")
-        if not all(math.isfinite(each) and each >= 0 for each in (self.initial, self.factor, self.maximum, self.jitter)):
+        if not all(
+            math.isfinite(each) and each >= 0 for each in (self.initial, self.factor, self.maximum, self.jitter)
+        ):
             raise InvalidInput("Retry: pauses are finite and not negative")
 
     def pause_after(self, attempt: int, chance: float) -> float | None:
