@@ -6,6 +6,7 @@ from .artifact import Artifact, artifact
 from .ask import ask
 from .bash import BashResult, bash, secret
 from .children import child, map_workflow
+from .choices import Approval, approve, select
 from .compose import parallel, pipeline
 from .goal import goal
 from .log import log
@@ -18,11 +19,13 @@ from .step import step
 from .workflow import Workflow, workflow
 
 __all__ = [
+    "Approval",
     "Artifact",
     "BashResult",
     "Retry",
     "Workflow",
     "agent",
+    "approve",
     "artifact",
     "ask",
     "bash",
@@ -37,6 +40,7 @@ __all__ = [
     "prompt_file",
     "random",
     "secret",
+    "select",
     "sleep",
     "step",
     "uuid4",

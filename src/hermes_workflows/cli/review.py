@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ..core.encoding import Plain
     from ..core.receipts import Provenance
     from ..review.answer import Review
+    from ..review.evidence import Shown
     from ..review.forms import Form
     from ..store.queue_port import ReviewRow
     from ..workspace import Workspace
@@ -62,7 +63,7 @@ def show(scope: Scope, run: str, key: str) -> None:
 @click.argument("run", shell_complete=complete_runs)
 @click.argument("key", shell_complete=complete_reviews)
 @click.option("--json", "text", metavar="JSON|@FILE|-", help="The whole answer.")
-@click.option("--action", help="The answer's field `action`.")
+@click.option("--action", help="The answer's field `action`, or the answer itself when it has no fields.")
 @click.option("--feedback", help="The answer's field `feedback`.")
 @click.option("--field", "fields", metavar="NAME=VALUE", multiple=True, help="Any field of the answer; repeatable.")
 @click.option("--by", metavar="NAME", help="Who answers; your login name when left out.")
@@ -96,7 +97,8 @@ def respond(session: Any, /, run: str, key: str, config: str | None, db: str | N
 
 def _recorded(answered: Review) -> str:
     """What stands in the receipt: an answer sent twice keeps the provenance of the first time."""
-    assert answered.response is not None and answered.response.execution.provenance is not None
+    assert answered.response is not None
+    assert answered.response.execution.provenance is not None
     person = answered.response.execution.provenance
     return f"recorded as {person.kind}, by {person.by} through {person.channel}"
 
@@ -138,16 +140,21 @@ def _payload(form: Form, given: Mapping[str, Any]) -> Plain:
         if flags:
             raise InvalidInput("the answer is given twice", hint="pass --json, or its fields, not both")
         return read_json(given["text"], "--json")
+    if list(flags) == ["action"] and not form.is_object:
+        return read(form.fields[0], flags["action"])
     return form.assemble({name: read(form.field(name), text) for name, text in flags.items()}) if flags else None
 
 
 def _document(found: Review) -> dict[str, Any]:
+    from ..review.evidence import evidence_of
+
     request, response = found.request, found.response
     document = {
         "workflow_id": found.run_id,
         "key": request.key,
         "status": "open" if response is None else response.status,
         "request": request.request.model_dump() if request.request else None,
+        "evidence": [vars(each) for each in evidence_of(request)],
         "requested_at": request.model_dump()["execution"]["started_at"],
         "answer": None,
         "provenance": None,
@@ -162,7 +169,14 @@ def _document(found: Review) -> dict[str, Any]:
     return document
 
 
+def _evidence(shown: Shown) -> str:
+    if shown.missing is not None:
+        return f"({shown.path} is missing: {shown.missing})"
+    return shown.value.rstrip("\n") if isinstance(shown.value, str) else pretty(shown.value)
+
+
 def _text(found: Review) -> str:
+    from ..review.evidence import evidence_of
     from ..review.forms import form_of, shown
 
     question = found.request.request
@@ -170,6 +184,7 @@ def _text(found: Review) -> str:
     lines = [f"{found.run_id} asks ({found.request.key}):", "", question.prompt, ""]
     if question.input is not None:
         lines += ["evidence:", pretty(question.input), ""]
+    lines += [line for each in evidence_of(found.request) for line in (f"{each.title}:", _evidence(each), "")]
     rows = [
         (
             field.name or "answer",

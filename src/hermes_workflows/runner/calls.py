@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -13,6 +14,7 @@ from ..store.queue_port import Kind, Lease, Work
 from ..store.row_keys import EXPIRY
 from . import children, drafts
 from .bodies import Held
+from .evidence import read_evidence
 from .records import Records
 
 _AT_ONCE = 100
@@ -41,7 +43,7 @@ def next_notes(records: Records, held: Held) -> tuple[list[Draft], Mapping[str, 
             continue
         assert isinstance(call, Call)  # only timers may be the loop's own
         if call.kind == "review":
-            question = drafts.review_requested(call, now, stamp)
+            question = drafts.review_requested(call, now, stamp, **_read_for(records, call))
             return [question], records.readme(held, question)
         if call.kind == "signal":
             made.append(drafts.wait_started(call, now, stamp))
@@ -49,6 +51,15 @@ def next_notes(records: Records, held: Held) -> tuple[list[Draft], Mapping[str, 
             child = children.free_id(records, held, call.key, (draft.receipt for draft in made))
             made.append(drafts.child_started(call, child, now, stamp))
     return (made[:_AT_ONCE], {}) if made else None
+
+
+def _read_for(records: Records, call: Call[Any]) -> dict[str, Any]:
+    """The texts that a question shows, and how many secrets were taken out of them."""
+    evidence: Any = call.request["evidence"]
+    paths = [each["path"] for each in evidence if each["path"] is not None]
+    counts: Counter[str] = Counter()
+    read = read_evidence(records.workspace.root, paths, records.workspace.redactor, counts)
+    return {"evidence": read, "redactions": dict(counts) or None}
 
 
 def works_of(held: Held, call: AnyCall) -> Iterator[Work]:

@@ -51,7 +51,8 @@ class Stamp:
         return Execution(runner=self.runner, code=self.code, requested_after=after, **fields)
 
 
-def review_requested(call: Call[Any], now: datetime, stamp: Stamp) -> Draft:
+def review_requested(call: Call[Any], now: datetime, stamp: Stamp, **execution: Any) -> Draft:
+    """A question; `execution` is what was read for it."""
     now = in_milliseconds(now)
     receipt = ReviewReceipt(
         path=layout.request(call.key),
@@ -59,7 +60,7 @@ def review_requested(call: Call[Any], now: datetime, stamp: Stamp) -> Draft:
         status="requested",
         fingerprint=call.fingerprint,
         request=ReviewRequest.model_validate(dict(call.request)),
-        execution=stamp.execution(call, started_at=now, expires_at=_expiry(call, now)),
+        execution=stamp.execution(call, started_at=now, expires_at=_expiry(call, now), **execution),
     )
     return draft(receipt, WORKFLOW)
 
