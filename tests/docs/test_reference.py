@@ -73,7 +73,13 @@ def test_no_command_is_described_that_is_not_there() -> None:
     assert set(described) == _COMMANDS.keys() | groups
 
 
-@pytest.mark.parametrize("name", ["agent", "ask", "bash", "goal", "parallel", "pipeline", "step", "Retry"])
+_SIGNED = (
+    "agent", "artifact", "ask", "bash", "child", "goal", "map_workflow", "operation_id", "parallel", "pipeline",
+    "prompt_file", "step", "Retry",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", _SIGNED)
 def test_the_signatures_of_the_reference_are_those_of_the_code(name: str) -> None:
     shown = re.search(rf"^{name}\((.*)\)$", _AUTHORING, re.M)
     assert shown

@@ -13,6 +13,7 @@ from typing import Any
 
 import click
 
+from ..errors import InvalidInput
 from .show import as_json
 
 # What a terminal obeys: everything below space except line ends and tabs, DEL, and the C1 range.
@@ -34,6 +35,16 @@ class Output:
             click.echo(readable(text()) if not self.json else as_json(document))
         except BrokenPipeError:
             # Whoever reads us has seen enough; click itself would call that a failure.
+            silence()
+            raise click.exceptions.Exit(0) from None
+
+    def raw(self, data: bytes, name: str) -> None:
+        """A file, byte for byte; on a terminal only if it is text, and without what a terminal would obey."""
+        try:
+            click.echo(readable(data.decode()) if sys.stdout.isatty() else data, nl=False)
+        except UnicodeDecodeError:
+            raise InvalidInput(f"{name} is no text", hint="pass --output FILE, or redirect it") from None
+        except BrokenPipeError:
             silence()
             raise click.exceptions.Exit(0) from None
 

@@ -49,6 +49,7 @@ def status_document(summary: RunSummary, state: OperationalState, children: Mapp
         "reviews": [_waiting(review) for review in summary.open_reviews.values()],
         "waits": [dict(vars(wait)) for wait in summary.open_waits.values()],
         "children": {key: child._asdict() for key, child in children.items()},
+        "late": list(summary.late),
         "parent": summary.parent,
         "cancel_requested": summary.cancel_requested,
         "deadline_at": summary.deadline_at,
@@ -74,6 +75,7 @@ def status_text(summary: RunSummary, state: OperationalState, children: Mapping[
     lines += [f"  question  {review.key}: {one_line(review.prompt)}" for review in summary.open_reviews.values()]
     lines += [f"  signal    {wait.name}, for {wait.key}" for wait in summary.open_waits.values()]
     lines += [f"  child     {key}: {child.workflow_id}: {child.label or 'open'}" for key, child in children.items()]
+    lines += [f"  late      {key}: a result came after it was decided" for key in summary.late]
     if summary.status == "completed":
         lines.append(f"  result    {_indented(summary.result)}")
     if summary.error:
