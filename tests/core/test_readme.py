@@ -9,7 +9,6 @@ import pytest
 
 from hermes_workflows.core import layout
 from hermes_workflows.core.readme import code_span, render
-from hermes_workflows.core.summary import summarize
 from hermes_workflows.core.receipts import (
     Execution,
     Provenance,
@@ -20,6 +19,7 @@ from hermes_workflows.core.receipts import (
     RunRequest,
     RunStarted,
 )
+from hermes_workflows.core.summary import summarize
 
 MOMENT = datetime(2026, 11, 29, 10, tzinfo=UTC)
 
