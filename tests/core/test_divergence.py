@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import pytest
 from tests.core.bodies import one, tidy, two
+from tests.core.diverging import divergence_of, history, played, recorded
 from tests.core.driving import Driver, ended
 
 from hermes_workflows.authoring import Workflow, agent, ask, bash, parallel, step, workflow
-from hermes_workflows.core.divergence import explain
 from hermes_workflows.core.receipts import Receipt
 from hermes_workflows.errors import Divergence
-
-ROOT = str(__file__).rpartition("/")[0]
 
 
 @dataclass
@@ -27,33 +24,7 @@ class Review:
     feedback: str = ""
 
 
-def played(body: Workflow[Any], **answers: Any) -> Driver:
-    """A run of `body` in which these calls were answered, in order."""
-    driver = Driver(body, root=ROOT)
-    for key, output in answers.items():
-        driver.answer(key, output)
-    return driver
-
-
-def divergence_of(driver: Driver, other: Workflow[Any]) -> Divergence:
-    """What the other code runs into on this history."""
-    with pytest.raises(Divergence) as caught:
-        driver.rebuilt(other)
-    return caught.value
-
-
-@workflow
-async def recorded() -> Any:
-    first = await agent("writer", prompt="Write on docs", returns=str)
-    second = await one(1)
-    return [first, second, await two()]
-
-
-def history() -> Driver:
-    return played(recorded, writer="text", one=None)
-
-
-# -- what is found -----------------------------------------------------------------------------------------------
+# -- what is found ---------------------------------------------------------------------------------------------------
 
 
 def test_the_same_code_replays_cleanly() -> None:
@@ -260,7 +231,7 @@ def test_two_results_for_one_call_are_a_divergence() -> None:
         driver.record(receipt.model_copy(update={"path": "steps/writer-x.json"}))
 
 
-# -- outputs -----------------------------------------------------------------------------------------------------
+# -- outputs ---------------------------------------------------------------------------------------------------------
 
 
 def _counting(tp: Any) -> Any:
@@ -300,7 +271,7 @@ def test_an_output_that_fits_the_new_type_too_is_taken() -> None:
     assert list(played(before, count=None).rebuilt(after)[0].outstanding) == ["one"]
 
 
-# -- what is not in the request ----------------------------------------------------------------------------------
+# -- what is not in the request --------------------------------------------------------------------------------------
 
 
 def test_timeouts_retries_labels_and_mocks_are_no_part_of_a_request() -> None:
@@ -342,69 +313,3 @@ def test_titles_and_descriptions_of_a_form_are_no_part_of_a_request() -> None:
 
     driver = played(asks(Review), review={"action": "approve", "feedback": ""})
     assert ended(driver.rebuilt(asks(Same))[1]).status == "completed"
-
-
-# -- what is said ------------------------------------------------------------------------------------------------
-
-
-def test_the_message_prints_three_ways_out_with_the_receipt_before() -> None:
-    @workflow
-    async def changed() -> Any:
-        await agent("writer", prompt="Write on docs", returns=str)
-        return await one(2)
-
-    error = divergence_of(history(), changed)
-    assert error.hint == (
-        "1. restore the code that was recorded; or 2. `hermes-workflows fork run@writer`; "
-        "or 3. `hermes-workflows accept run one --why …`"
-    )
-
-
-def test_a_divergence_in_the_first_decision_can_only_be_forked_from_the_start() -> None:
-    @workflow
-    async def changed() -> Any:
-        return await agent("writer", prompt="Write on code", returns=str)
-
-    assert "`hermes-workflows fork run`" in str(divergence_of(history(), changed).hint)
-
-
-def test_a_permutation_of_the_keys_hints_at_a_set() -> None:
-    def reads(topics: list[str]) -> Workflow[Any]:
-        @workflow
-        async def body() -> Any:
-            return await parallel([agent("reader", prompt=topic, returns=str) for topic in topics])
-
-        return body
-
-    driver = Driver(reads(["docs", "code"]))
-    driver.answer("reader", "D")
-    lines = list(explain(divergence_of(driver, reads(["code", "docs"]))))
-    assert "the same requests appear under other keys: does the body iterate over a set?" in lines
-
-
-def test_another_python_is_named() -> None:
-    @workflow
-    async def changed() -> Any:
-        return await agent("writer", prompt="Write on code", returns=str)
-
-    driver = history()
-    driver.started = driver.started.model_copy(
-        update={"execution": driver.started.execution.model_copy(update={"python": "3.5"})}
-    )
-    lines = list(explain(divergence_of(driver, changed)))
-    assert f"recorded under Python 3.5, replayed under {sys.version_info[0]}.{sys.version_info[1]}" in lines
-
-
-def test_the_explanation_holds_the_diff_the_line_and_the_ways_out() -> None:
-    @workflow
-    async def changed() -> Any:
-        return await agent("writer", prompt="Write on code", returns=str)
-
-    lines = list(explain(divergence_of(history(), changed)))
-    assert lines[0].startswith("divergence in run: agent 'writer'")
-    assert f"test_divergence.py:{changed.fn.__code__.co_firstlineno + 2}" in lines[0]
-    assert [line for line in lines if line.startswith(("-  ", "+  "))] == [
-        '-  "prompt": "Write on docs",',
-        '+  "prompt": "Write on code",',
-    ]
-    assert lines[-1].startswith("1. restore the code")
