@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from .core.spelling import nearest, suggestion
 from .errors import InvalidInput, NotFound
-from .settings import AgentSettings, EnvironmentRules, read_agents, read_environment
+from .settings import AgentSettings, EnvironmentRules, read_agents, read_command, read_environment
 
 FOLDER = ".hermes"
 FILE = "workflows.registry.json"
@@ -26,7 +26,7 @@ DEFAULT_DB = "default"
 DEFAULT_SQLITE = "workflows.sqlite"
 DEFAULT_OPERATOR = "the operator"
 
-_TOP = ("dbs", "workflows", "agents", "environment", "operator", "redact", "keep_runs", "$schema")
+_TOP = ("dbs", "workflows", "agents", "environment", "operator", "notify", "redact", "keep_runs", "$schema")
 _WORKFLOW = ("workflow_ref", "db", "description", "deadline")
 _DB = ("path", "receipts")
 _MISSPELT = 0.75
@@ -55,7 +55,8 @@ class Registry(NamedTuple):
     """A workspace as its registry file says it.
 
     `root` is what relative workflow refs and commands start from; `path` is None when a database was named by
-    its path and has no registry. `redact` names environment variables whose values never enter a receipt.
+    its path and has no registry. `redact` names environment variables whose values never enter a receipt, `notify` is
+    the command that tells people of questions.
     """
 
     root: Path
@@ -64,6 +65,7 @@ class Registry(NamedTuple):
     workflows: Mapping[str, WorkflowEntry] = MappingProxyType({})
     operator: str = DEFAULT_OPERATOR
     redact: tuple[str, ...] = ()
+    notify: tuple[str, ...] = ()
     keep_runs: int = 1000
     agents: Mapping[str, AgentSettings] = MappingProxyType({})
     environment: EnvironmentRules = EnvironmentRules()
@@ -152,6 +154,7 @@ def parse(text: str, path: Path) -> Registry:
         keep_runs=reader.count(data.get("keep_runs", 1000), "keep_runs"),
         agents=dict(read_agents(reader, data.get("agents", {}))),
         environment=read_environment(reader, data.get("environment", {})),
+        notify=read_command(reader, data["notify"], "notify") if "notify" in data else (),
     )
     workflows = dict(reader.workflows(data.get("workflows", {}), registry))
     return registry._replace(workflows=workflows, warnings=tuple(reader.warnings))

@@ -134,6 +134,14 @@ def _check_keys(reader: Reader, parts: Mapping[str, Any], where: str, preset: st
         reader.fail(where, "needs one of answers (a file) and run (an id)")
 
 
+def read_command(reader: Reader, value: Any, where: str) -> tuple[str, ...]:
+    """A command as a list of words, or as a line that is split like a shell does."""
+    words = _words(reader, value, where)
+    if not words:
+        reader.fail(where, "names no program")
+    return words
+
+
 def _words(reader: Reader, value: Any, where: str) -> tuple[str, ...]:
     if isinstance(value, str):
         try:

@@ -14,6 +14,7 @@ import click
 
 from ..facts import is_healthy
 from ..registry import DatabasePaths
+from ..store.row_keys import FOREVER
 from .agents import agent_options, chosen_agents, fallback_agent
 from .hashseed import fix_hash_seed
 from .scope import Scope, Session, output_options, scoped
@@ -83,7 +84,7 @@ def status(scope: Scope) -> None:
     """Show runners, their heartbeats, and what is queued; changes nothing."""
     with scope.look() as workspace:
         runners = [(row, is_healthy(row, scope.clock)) for row in workspace.queue.runners()]
-        work = workspace.queue.work()
+        work = [row for row in workspace.queue.work() if row.work.visible_at < FOREVER]
     document = {
         "database": str(scope.paths().sqlite),
         "runners": [runner_document(row, healthy) for row, healthy in runners],

@@ -11,10 +11,10 @@ from typing import NoReturn
 
 from ..core import layout
 from ..core.divergence import AnyCall
-from ..core.receipts import Draft
+from ..core.receipts import Draft, ReviewReceipt
 from ..errors import TemporarilyLocked
-from ..store.row_keys import EXPIRY
-from . import calls, children, drafts, endings, timing
+from ..store.row_keys import ASKED, EXPIRY, REMIND
+from . import calls, children, drafts, endings, notices, timing
 from .bodies import CannotAdvance, Held
 from .records import Records, log
 
@@ -53,10 +53,22 @@ def _settle(records: Records, held: Held, stop: Stop) -> bool:
         return endings.finish(records, held)
     if held.stuck is not None:
         _deadlocked(held, held.stuck)
-    records.pending.offer.extend(work for call in held.unoffered.values() for work in calls.works_of(held, call))
-    held.unoffered.clear()
+    _queue(records, held)
     records.index(held)
     return True
+
+
+def _queue(records: Records, held: Held) -> None:
+    """Offer what the body waits for, and take back what was only there for questions that are closed."""
+    for call in held.unoffered.values():
+        records.pending.offer.extend(calls.works_of(held, call))
+        question = held.live.noted.get(layout.request(call.key)) if call.kind == "review" else None
+        if isinstance(question, ReviewReceipt):
+            records.pending.offer.extend(notices.rows(records, held.run_id, question))
+    held.unoffered.clear()
+    for key in held.closed:
+        records.pending.withdraw += [(held.run_id, mark + key) for mark in (EXPIRY, ASKED, REMIND)]
+    held.closed.clear()
 
 
 def _withdraw(records: Records, held: Held, call: AnyCall, stop: Stop) -> bool:

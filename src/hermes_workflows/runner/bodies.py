@@ -71,6 +71,7 @@ class Held:
     unwithdrawn: dict[str, AnyCall] = field(default_factory=dict)
     sources: Mapping[str, bytes] = field(default_factory=dict)
     attempts: dict[str, int] = field(default_factory=dict)
+    closed: list[str] = field(default_factory=list)
     telling: list[Receipt] = field(default_factory=list)
     indexed: str | None = None
     looked_at: float = 0.0
@@ -105,6 +106,8 @@ class Held:
             self.sources = {}
         if tells(receipt):
             self.telling.append(receipt)
+        if receipt.kind == "review" and receipt.role is Role.RESULT:
+            self.closed.append(receipt.key)
         if receipt.kind in ("agent", "bash", "step") and receipt.role is Role.NOTE and execution.attempt:
             # What has only begun is the attempt that it names; the others were made.
             made = execution.attempt - (receipt.status == "started")
@@ -231,6 +234,7 @@ class Bodies:
         held = Held(live, loaded, head, RunSummary(run_id), sources={} if known else self._sources(loaded))
         held.absorb(head, receipts)
         held.pending.clear()
+        held.closed.clear()
         self._held[run_id] = held
         held.decided(self._decider.run(lambda: rebuild(live, history), run_id))
         # Whatever the last decision was: after a crash every open call may be missing from the queue.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, get_args
 
 from ..core import layout
 from ..core.calls import Call
@@ -13,6 +13,7 @@ from . import calls, children, endings, intents, timing
 from .advance import advance
 from .bodies import CannotAdvance, Held, Over
 from .jobs import Job, Surroundings
+from .notices import Notices
 from .records import Records, log
 from .results import SHUTDOWN, Active, Attempted, Backoff, Finished, Results
 
@@ -35,6 +36,7 @@ class Dispatcher:
         self.active: dict[str, Active] = {}
         self._results = Results(records, around.clock, self.active)
         self._start = start
+        self._notices = Notices(records, around)
         self._serving: Sequence[Lease] = ()
         self._backoff = Backoff(around.clock)
 
@@ -44,7 +46,7 @@ class Dispatcher:
 
     @property
     def busy(self) -> bool:
-        return bool(self.active or self._results.waiting)
+        return bool(self.active or self._results.waiting or self._notices.busy)
 
     @property
     def has_more(self) -> bool:
@@ -53,10 +55,11 @@ class Dispatcher:
 
     def leases(self) -> list[Lease]:
         """Everything this process holds, for whoever renews it; called from another thread."""
-        return [*(each.lease for each in list(self.active.values())), *self._serving]
+        return [*(each.lease for each in list(self.active.values())), *self._notices.leases(), *self._serving]
 
     def record(self, events: Iterable[Finished | Attempted]) -> None:
         self._results.record(events)
+        self._notices.settle()
 
     # -- work ------------------------------------------------------------------------------------------------
 
@@ -80,7 +83,7 @@ class Dispatcher:
         return claimed
 
     def _claimed(self, free: int, left: int | None) -> Sequence[Lease]:
-        return self.records.apply(_claim(free, left))
+        return self.records.apply(_claim(free, left, notices=self._notices.has_room))
 
     def _one_suspect(self, leases: Sequence[Lease]) -> Sequence[Lease]:
         """All of them, or the one that may have ended the process of its last claimer, alone.
@@ -154,6 +157,9 @@ class Dispatcher:
     def _serve_timer(self, lease: Lease) -> None:
         timing.serve(self.records, lease)
 
+    def _serve_notice(self, lease: Lease) -> None:
+        self._notices.serve(lease)
+
     def _serve_call(self, lease: Lease) -> None:
         pending, work = self.records.pending, lease.work
         held = self.records.bodies.current(work.run_id)
@@ -199,6 +205,7 @@ class Dispatcher:
     def stop_all(self) -> None:
         for active in self.active.values():
             active.job.stop.set(SHUTDOWN)
+        self._notices.stop_all()
 
     def give_back(self) -> None:
         """Release every lease, so that nobody has to wait for it to expire."""
@@ -207,14 +214,15 @@ class Dispatcher:
         for active in list(self.active.values()):
             self.records.pending.release.append(active.lease)
         self.active.clear()
+        self._notices.give_back()
         self.records.apply(None)
 
 
-def _claim(free: int, left: int | None) -> Claim | None:
+def _claim(free: int, left: int | None, *, notices: bool) -> Claim | None:
     if left is not None and left <= 0:
         return None
     if free > 0:
-        return Claim(free if left is None else min(free, left))
+        return Claim(free if left is None else min(free, left), kinds=() if notices else _BUT_NOTICES)
     # A run whose timeout fired must move on while all executors are busy.
     limit = _DECISIONS_AT_ONCE if left is None else min(left, _DECISIONS_AT_ONCE)
     return Claim(limit, kinds=_DECIDING)
@@ -244,7 +252,9 @@ def _internal(error: Exception) -> CannotAdvance:
 
 POISON = "poison"
 _DECIDING: tuple[Kind, ...] = ("workflow", "timer", "child")
+_BUT_NOTICES: tuple[Kind, ...] = tuple(kind for kind in get_args(Kind) if kind != "notify")
 _SERVERS: dict[str, Callable[[Dispatcher, Lease], None]] = {
     "workflow": Dispatcher._advance,
     "timer": Dispatcher._serve_timer,
+    "notify": Dispatcher._serve_notice,
 }

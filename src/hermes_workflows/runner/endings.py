@@ -12,7 +12,7 @@ from ..core.summary import RunSummary, summarize
 from ..errors import TemporarilyLocked
 from ..store.ports import Appended, Ended, Entry
 from ..store.queue_port import Stuck, Work
-from ..store.row_keys import CLEANUP, END
+from ..store.row_keys import CLEANUP, END, EXPIRED
 from . import children, drafts, intents
 from .bodies import Held
 from .records import Records
@@ -55,7 +55,7 @@ def finish(records: Records, held: Held) -> bool:
 def clear_up(records: Records, summary: RunSummary) -> None:
     """What an ended run leaves in the queue goes, and whoever waits for it hears of it. May be done twice."""
     for row in records.workspace.queue.work(summary.run_id):
-        if row.work.kind != "workflow":
+        if row.work.kind != "workflow" and not row.work.key.startswith(EXPIRED):
             records.pending.withdraw.append((summary.run_id, row.work.key))
     children.report_end(records, summary)
 

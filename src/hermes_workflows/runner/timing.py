@@ -15,7 +15,7 @@ from ..core.timestamps import parse_time
 from ..errors import Conflict
 from ..store.queue_port import Lease, Work
 from ..store.row_keys import CLEANUP, DEADLINE, END, EXPIRY
-from . import children, drafts
+from . import children, drafts, notices
 from .bodies import Held
 from .records import Records
 
@@ -26,23 +26,32 @@ def serve(records: Records, lease: Lease) -> None:
     if key == DEADLINE:
         # Without the body: a run whose code cannot be loaded has a deadline too.
         overrun(records, run_id)
-    elif not _serve(records, records.bodies.current(run_id), key):
-        records.pending.release.append(lease)
-        return
+    elif key.startswith(EXPIRY):
+        if not _expired(records, run_id, key.removeprefix(EXPIRY)):
+            records.pending.release.append(lease)
+            return
+    else:
+        _serve(records, records.bodies.current(run_id), key)
     records.pending.finish.append(lease)
 
 
-def _serve(records: Records, held: Held, key: str) -> bool:
+def _expired(records: Records, run_id: str, key: str) -> bool:
     """False when the run has moved on meanwhile and the row must be looked at again."""
-    if key.startswith(EXPIRY):
-        return _expire(records, held, key.removeprefix(EXPIRY))
+    try:
+        return _expire(records, records.bodies.current(run_id), key)
+    finally:
+        # Also when the run is over, or somebody died after he had recorded it: people have not been told yet.
+        notices.tell_expiry(records, run_id, key)
+
+
+def _serve(records: Records, held: Held, key: str) -> None:
     call = held.live.outstanding.get(key)
     if call is not None and call.kind == "timer":
         started = held.live.noted.get(layout.timer_start(key))
         if started is not None:
             now = records.workspace.clock.now()
             records.append_results({held.run_id: [drafts.timer_fired(call, started, now, records.stamp(held))]})
-        return True
+        return
     # A limit of the run's end, which another process may have set; or a timer nobody waits for any more.
     now_seconds = records.workspace.clock.now().timestamp()
     if key == CLEANUP:
@@ -50,7 +59,6 @@ def _serve(records: Records, held: Held, key: str) -> bool:
     elif key == END:
         held.end_deadline = now_seconds
     records.pending.offer.append(Work(held.run_id, "workflow"))
-    return True
 
 
 def _expire(records: Records, held: Held, key: str) -> bool:

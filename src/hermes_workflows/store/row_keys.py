@@ -8,3 +8,10 @@ EXPIRY = "$expiry/"
 CLEANUP = "$cleanup"
 END = "$end"
 DEADLINE = "$deadline"
+# Notices to people: that there is a question, that it is still open, that nobody has answered in time.
+ASKED = "$notify/"
+REMIND = "$remind/"
+EXPIRED = "$expired/"
+
+# When a row is due that only says that something was done: in the year 9999.
+FOREVER = 253_370_764_800.0
