@@ -10,10 +10,9 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import random
-from collections.abc import Callable, Coroutine, Generator, Sequence
-from dataclasses import dataclass
+from collections.abc import Generator, Sequence
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 
 from ..errors import AuthoringError, CallNeverAwaited, HermesError
 from . import layout
@@ -21,44 +20,22 @@ from .acceptance import Accepted
 from .body import Body
 from .calls import AnyCall, Call, CallSpec, TimerCall
 from .cleanup import Cleanup
+from .decision import Decision, Definition
 from .divergence import GIVEN_UP, Present, answers, not_requested, unreadable, was_given_up
-from .encoding import Limits, Plain
+from .encoding import Limits
 from .ending import End, Endings, depends_on_machine
 from .eviction import evict_tasks
 from .history import History
 from .layout import Role
 from .loop import BodyLoop
 from .open_calls import OpenCalls, Written
-from .receipts import Receipt, RunStarted, time_of
+from .receipts import Receipt, RunStarted
 from .redaction import Redactor
+from .run_time import RunTime
 from .signals import Signals
 from .sites import Site
 
 __all__ = ["Decision", "Definition", "End", "LiveRun", "advance", "rebuild"]
-
-
-class Definition(Protocol):
-    """What the core needs to know of a workflow; `authoring.workflow.Workflow` is one."""
-
-    @property
-    def fn(self) -> Callable[..., Coroutine[Any, Any, Any]]: ...
-    def arguments(self, value: Plain) -> tuple[Any, ...]:
-        """The recorded input as the body's arguments."""
-
-    def encode_result(self, value: Any) -> Plain:
-        """The body's return value; raises UnstorableValue or InvalidInput when no receipt can hold it."""
-
-
-@dataclass(frozen=True)
-class Decision:
-    """What the body wants after the receipt `after`; `stuck` says why no receipt can ever wake it."""
-
-    after: int
-    requested: tuple[AnyCall, ...] = ()
-    cancelled: tuple[AnyCall, ...] = ()
-    end: End | None = None
-    stuck: str | None = None
-    logs: tuple[str, ...] = ()
 
 
 class LiveRun:
@@ -97,8 +74,7 @@ class LiveRun:
         self._logs: list[str] = []
         self._fatal: HermesError | None = None
         self._end: End | None = None
-        self._origin = started.execution.started_at
-        self._now = self._origin
+        self._time = RunTime(started)
         self._last_key: str | None = None
 
     # -- what the runner does with it ------------------------------------------------------------------------
@@ -135,8 +111,7 @@ class LiveRun:
             self.accepted.learn(receipt)
             return None
         self._next_decision(receipt.seq)
-        if (moment := time_of(receipt)) is not None and (self._now is None or moment > self._now):
-            self._now = moment
+        self._time.pass_to(receipt)
         self._deliver(receipt)
         decision = self._decide()
         self._last_key = receipt.key or self._last_key
@@ -170,13 +145,11 @@ class LiveRun:
     # -- what calls and the loop tell it ---------------------------------------------------------------------
 
     def time(self) -> float:
-        if self._now is None or self._origin is None:
-            return 0.0
-        return (self._now - self._origin).total_seconds()
+        return self._time.elapsed()
 
     @property
     def now(self) -> datetime | None:
-        return self._now
+        return self._time.now
 
     def log(self, message: str) -> None:
         self._logs.append(message)
