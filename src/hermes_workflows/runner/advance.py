@@ -31,6 +31,7 @@ def advance(records: Records, run_id: str, stop: Stop) -> None:
         held = records.bodies.current(run_id)
         endings.watch_cleanup(records, held)
         timing.watch_deadline(records, held)
+        children.watch_parent(records, held)
         if _settle(records, held, stop):
             return
     raise TemporarilyLocked(f"{run_id} changes faster than it can be advanced", hint="it is tried again")

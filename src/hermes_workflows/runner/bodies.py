@@ -78,6 +78,7 @@ class Held:
     end_deadline: float | None = None
     cleanup_deadline: float | None = None
     watches_deadline: bool = False
+    looked_for_parent: bool = False
     end: End | None = None
     stuck: str | None = None
     logs: list[str] = field(default_factory=list)

@@ -14,7 +14,7 @@ from ..core.summary import RunSummary
 from ..errors import Conflict
 from ..store.queue_port import Lease, Work
 from . import drafts
-from .bodies import CannotAdvance, Held
+from .bodies import CannotAdvance, Held, Over
 from .records import Records
 
 # The parent's row is looked at again this often, in seconds: the report of a child's end is only a shortcut.
@@ -61,6 +61,7 @@ def serve(records: Records, held: Held, call: Call[Any], lease: Lease) -> None:
     child = _id_of(start)
     if records.workspace.ledger.head(child) is None:
         _start(records, held, call, start)
+        _check_wanted(records, held, call.key, child)
     elif not _is_ours(records, child, held.run_id, call.key):
         raise _taken(call, child)
     if not _report(records, held.run_id, start, child):
@@ -84,6 +85,28 @@ def _start(records: Records, held: Held, call: Call[Any], start: Receipt) -> Non
         # Another runner that served this row before us has started it, or somebody took the id.
         if workspace.ledger.head(child) is None or not _is_ours(records, child, held.run_id, call.key):
             raise _taken(call, child) from error
+
+
+def _check_wanted(records: Records, held: Held, key: str, child: str) -> None:
+    """The parent may have given the child up while it was being started, when there was nothing yet to cancel."""
+    try:
+        wanted = key in records.bodies.current(held.run_id).live.outstanding
+    except Over:
+        cancel(records, held.run_id, child)
+        raise
+    if not wanted:
+        cancel(records, held.run_id, child)
+
+
+def watch_parent(records: Records, held: Held) -> None:
+    """A child whose parent has ended without it is cancelled: whoever started it may have died before it could see."""
+    parent = held.live.started.execution.parent
+    if parent is None or held.looked_for_parent:
+        return
+    held.looked_for_parent = True
+    ledger = records.workspace.ledger
+    if ledger.head(parent["run"]) is not None and ledger.file(parent["run"], layout.RESULT) is not None:
+        cancel(records, parent["run"], held.run_id)
 
 
 def _taken(call: Call[Any], child: str) -> CannotAdvance:
