@@ -57,6 +57,7 @@ class BashOptions:
     timeout: float
     redact: tuple[str, ...]
     retry: Retry | None
+    check: bool = False
 
 
 def bash(
@@ -76,7 +77,8 @@ def bash(
     """Run a command as a durable step and return its result, whatever its exit code.
 
     A string goes to `shell`, a list is executed as it is. `cwd` is relative to the workspace. `timeout` in seconds.
-    `redact` names values that must not be recorded.
+    `redact` names values that must not be recorded. `retry` tries a command that failed again; with `check=True` a
+    non-zero exit is a failure, too.
     Raises BashFailed at the await after a timeout, when the command cannot start, and under `check=True` when it
     exits non-zero; InvalidInput for arguments that make no command.
     """
@@ -99,7 +101,7 @@ def bash(
             decode=lambda receipt: _result(receipt, check),
             failure=BashFailed,
             timed_out=BashTimedOut,
-            options=BashOptions(argv, cwd, variables, timeout, tuple(redact), retry),
+            options=BashOptions(argv, cwd, variables, timeout, tuple(redact), retry, check),
             key=key,
             key_by=key_by,
         )

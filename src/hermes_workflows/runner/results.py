@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
+from ..authoring.bash import BashOptions
 from ..authoring.step import Step
+from ..core.calls import TIMEOUT
 from ..core.clock import Clock
-from ..core.receipts import Draft
+from ..core.receipts import Draft, Failure
 from ..core.retry import Retry
-from ..errors import StoreFailure, TemporarilyLocked
+from ..errors import BashFailed, StoreFailure, TemporarilyLocked
 from ..store.queue_port import Lease, Work
 from . import drafts
 from .agents import AgentAttempt
@@ -135,8 +137,10 @@ class Results:
             return drafts.agent_attempt(event.job, event.attempt, stamp)
         if event.given_back:
             return None
-        make = drafts.finished if pause_after(event) is None else drafts.attempt_failed
-        return make(event.job, event.executed, event.started, event.ended, stamp)
+        if pause_after(event) is None:
+            return drafts.finished(event.job, event.executed, event.started, event.ended, stamp)
+        failed = replace(event.executed, status="failed", error=failure_to_mend(event))
+        return drafts.attempt_failed(event.job, failed, event.started, event.ended, stamp)
 
     def _settle(self, finished: Finished) -> None:
         lease, pending = finished.lease, self._records.pending
@@ -157,14 +161,27 @@ def pause_after(finished: Finished) -> float | None:
     """Seconds until the call is tried again, or None when this was its last attempt."""
     executed, options = finished.executed, finished.job.call.spec.options
     policy = getattr(options, "retry", None)
-    if executed.status != "failed" or not executed.retryable or not isinstance(policy, Retry):
+    failure = failure_to_mend(finished)
+    if failure is None or not executed.retryable or not isinstance(policy, Retry):
         return None
     if isinstance(options, Step) and options.at_most_once:
         return None
-    if executed.error is not None and policy.forbids(executed.error.type):
+    # A command or an agent that was killed at its deadline is what a step calls a TimeoutError.
+    if policy.forbids(TimeoutError.__name__ if failure.type == TIMEOUT else failure.type):
         return None
     # The pause is the runner's business and not the body's: chance is allowed here.
     return policy.pause_after(executed.attempt or finished.job.attempt, random.random())
+
+
+def failure_to_mend(finished: Finished) -> Failure | None:
+    """What another attempt may mend: a failure, or under `check=True` an exit status that the body will not take."""
+    executed, options = finished.executed, finished.job.call.spec.options
+    if executed.status == "failed":
+        return executed.error or Failure(type="Failed", message="failed")
+    if executed.status != "completed" or not isinstance(options, BashOptions) or not options.check:
+        return None
+    code = executed.output["exit_code"] if isinstance(executed.output, dict) else 0
+    return None if code == 0 else Failure(type=BashFailed.__name__, message=f"exited {code!r}")
 
 
 def _no_agent(job: Job) -> CannotAdvance:
