@@ -94,3 +94,23 @@ def test_what_cannot_be_kept_fails_the_call_once_and_says_why(desk: Desk, conten
 def test_bytes_without_a_name_are_a_mistake_of_the_author(desk: Desk) -> None:
     done = keep(desk, "'report.md'")
     assert "needs name=" in done.error["message"]
+
+
+@pytest.mark.parametrize("name", ["con", "..", ".git", "報告書" * 100, "🎉.json", "a/b\\c", "x" * 5000, "request"])
+def test_any_name_is_kept_as_it_is_and_gives_a_usable_path(desk: Desk, name: str) -> None:
+    assert keep(desk, "'text'", name).result["name"] == name
+    assert desk.ledger.verify("wf") == []
+    assert desk.workspace.artifact("wf", name)[1] == b"text"
+
+
+def test_one_content_under_two_names_lies_there_once(desk: Desk) -> None:
+    done = desk.run("""
+from hermes_workflows.authoring import artifact
+
+@workflow
+async def flow() -> list[str]:
+    kept = await parallel([artifact("same", name=name) for name in ("a", "b", "b")])
+    return [each.sha256 for each in kept]
+""")
+    assert len(set(done.result)) == 1
+    assert [each.key for each in desk.workspace.artifacts("wf")] == ["a", "b", "b-2"]

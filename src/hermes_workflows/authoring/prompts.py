@@ -88,8 +88,8 @@ def find(name: str, folder: Path, root: Path | None) -> Path:
     for place in places:
         if (place / name).is_file():
             return place / name
-    looked = " and ".join(dict.fromkeys(str(place) for place in places))
-    raise InvalidInput(f"prompt_file({name!r}): no such file", hint=f"looked for in {looked}")
+    looked = " or ".join(dict.fromkeys(str(place) for place in places))
+    raise InvalidInput(f"prompt_file({name!r}): no such file", hint=f"put it into {looked}")
 
 
 def _root(folder: Path) -> Path | None:
