@@ -13,7 +13,7 @@ from hermes_workflows.authoring import Workflow, agent, parallel, workflow
 from hermes_workflows.core.divergence import explain
 
 
-def test_the_message_prints_three_ways_out_with_the_receipt_before() -> None:
+def test_the_message_prints_the_ways_out_and_the_details_name_the_last_receipt_that_fits() -> None:
     @workflow
     async def changed() -> Any:
         await agent("writer", prompt="Write on docs", returns=str)
@@ -21,17 +21,10 @@ def test_the_message_prints_three_ways_out_with_the_receipt_before() -> None:
 
     error = divergence_of(history(), changed)
     assert error.hint == (
-        "1. restore the code that was recorded; or 2. `hermes-workflows fork run@writer`; "
-        "or 3. `hermes-workflows accept run one --why …`"
+        "1. restore the code that was recorded; "
+        "or 2. `hermes-workflows accept run one --why …` keeps the recorded answer; or 3. start a new run"
     )
-
-
-def test_a_divergence_in_the_first_decision_can_only_be_forked_from_the_start() -> None:
-    @workflow
-    async def changed() -> Any:
-        return await agent("writer", prompt="Write on code", returns=str)
-
-    assert "`hermes-workflows fork run`" in str(divergence_of(history(), changed).hint)
+    assert (error.details or {})["fits_until"] == "writer"
 
 
 def test_a_permutation_of_the_keys_hints_at_a_set() -> None:

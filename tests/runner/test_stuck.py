@@ -171,7 +171,7 @@ def test_a_divergence_is_stuck_says_the_difference_and_three_ways_out(desk: Desk
     assert "one" in mark.reason
     assert '-    "n": 1' in mark.reason
     assert '+    "n": 2' in mark.reason
-    for way in ("restore the code", "hermes-workflows fork wf", "hermes-workflows accept wf one"):
+    for way in ("restore the code", "hermes-workflows accept wf one"):
         assert way in mark.hint
     assert desk.summary().status == "running"
     _other_goes_on(desk)

@@ -102,6 +102,7 @@ def _details(receipt: Receipt, call: AnyCall | None, now: Present) -> dict[str, 
         "key": receipt.key,
         "site": now.place(call) if call else None,
         "accept": changed(receipt, call),
+        "fits_until": now.before,
         "request_diff": request_diff(receipt, call),
         "python": {"recorded": now.python, "present": here} if now.python not in (None, here) else None,
         "permutation": any(
@@ -127,10 +128,9 @@ def _lines(request: Any) -> list[str]:
 
 
 def _ways_out(now: Present, key: str) -> str:
-    fork = f"hermes-workflows fork {now.run_id}@{now.before}" if now.before else f"hermes-workflows fork {now.run_id}"
     return (
-        f"1. restore the code that was recorded; or 2. `{fork}`; "
-        f"or 3. `hermes-workflows accept {now.run_id} {key} --why …`"
+        "1. restore the code that was recorded; "
+        f"or 2. `hermes-workflows accept {now.run_id} {key} --why …` keeps the recorded answer; or 3. start a new run"
     )
 
 

@@ -14,7 +14,7 @@ from collections.abc import Generator, Sequence
 from datetime import datetime
 from typing import Any
 
-from ..errors import AuthoringError, CallNeverAwaited, HermesError
+from ..errors import AuthoringError, CallNeverAwaited, HermesError, UnstorableValue
 from . import layout
 from .acceptance import Accepted
 from .body import Body
@@ -298,6 +298,8 @@ class LiveRun:
             return self._failed(error)
         try:
             return End("completed", self.definition.encode_result(self._body.result)), None
+        except UnstorableValue as refused:
+            return self._failed(UnstorableValue(refused.path, f"the result cannot be stored: {refused.reason}"))
         except Exception as refused:  # by us, or by the author's own code that writes it
             return self._failed(refused)
 

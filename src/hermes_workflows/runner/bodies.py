@@ -296,14 +296,14 @@ def check_home(started: RunStarted, home: str) -> None:
     execution = started.execution
     if execution.workspace and execution.workspace != home:
         raise CannotAdvance(
-            "foreign", "the run belongs to another workspace", "fork it to continue here", code=execution.workspace
+            "foreign", "the run belongs to another workspace", "start a runner in that workspace, or a new run here", code=execution.workspace
         )
     here = ".".join(platform.python_version_tuple()[:2])
     if execution.python and execution.python != here:
         raise CannotAdvance(
             "python",
             f"the run was started under Python {execution.python}; this runner is Python {here}",
-            f"start a runner under Python {execution.python}, or fork the run",
+            f"start a runner under Python {execution.python}, or start a new run",
             code=f"python-{here}",
         )
 
