@@ -152,7 +152,9 @@ def _elsewhere(error: Divergence, key: str, wanted: str) -> InvalidInput:
 
 
 def _refused(error: Divergence) -> Divergence:
-    refused = Divergence(error.message, hint="this cannot be accepted: restore the code that was recorded, or start a new run")
+    refused = Divergence(
+        error.message, hint="this cannot be accepted: restore the code that was recorded, or start a new run"
+    )
     refused.details = error.details
     return refused
 

@@ -296,7 +296,10 @@ def check_home(started: RunStarted, home: str) -> None:
     execution = started.execution
     if execution.workspace and execution.workspace != home:
         raise CannotAdvance(
-            "foreign", "the run belongs to another workspace", "start a runner in that workspace, or a new run here", code=execution.workspace
+            "foreign",
+            "the run belongs to another workspace",
+            "start a runner in that workspace, or a new run here",
+            code=execution.workspace,
         )
     here = ".".join(platform.python_version_tuple()[:2])
     if execution.python and execution.python != here:
