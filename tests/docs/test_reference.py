@@ -74,8 +74,8 @@ def test_no_command_is_described_that_is_not_there() -> None:
 
 
 _SIGNED = (
-    "agent", "artifact", "ask", "bash", "child", "goal", "map_workflow", "operation_id", "parallel", "pipeline",
-    "prompt_file", "step", "Retry",
+    "agent", "approve", "artifact", "ask", "bash", "child", "goal", "map_workflow", "operation_id", "parallel",
+    "pipeline", "prompt_file", "select", "sleep", "step", "wait_for", "Retry",
 )  # fmt: skip
 
 
