@@ -11,7 +11,7 @@ api = pytest.importorskip("mypy.api")
 TOP = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize("name", ["authored.py", "effects.py", "tested.py"])
+@pytest.mark.parametrize("name", ["authored.py", "effects.py", "people.py", "tested.py"])
 def test_what_authors_write_has_the_types_they_expect(name: str) -> None:
     example = Path(__file__).with_name(name)
     out, err, code = api.run(
