@@ -101,6 +101,15 @@ def test_a_signal_ends_the_oldest_wait_for_its_name(made: Desk) -> None:
     assert send(made, 7).wait == "second"
 
 
+def test_a_signal_that_met_a_wait_already_dropped_has_ended_the_next_one(made: Desk) -> None:
+    """The body knew it before the runner could say so."""
+    wait(made, "dropped")
+    wait(made, "second")
+    assert send(made).wait == "dropped"
+    end_wait(made, "dropped")
+    assert made.workspace.summary("wf").open_waits == {}
+
+
 def test_a_wait_that_is_over_takes_none(made: Desk) -> None:
     wait(made, "first")
     end_wait(made, "first", "failed")

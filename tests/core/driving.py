@@ -194,6 +194,8 @@ class Driver:
         made = self.receipt_for(self.live.withdrawn[key], output="late")
         if made.kind == "review" and status != "completed":
             status = "withdrawn"
+        if made.kind == "signal" and status == "completed":
+            status = "failed"
         return self.record(made.model_copy(update={"status": status}) if made.kind != "timer" else made)
 
     def cancel(self) -> Decision:

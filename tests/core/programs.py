@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import random
+from datetime import timedelta
 from typing import Any
 
 from hypothesis import strategies as st
 from tests.core.driving import Driver
 
-from hermes_workflows.authoring import ask, goal, parallel, pipeline, step, workflow
+from hermes_workflows.authoring import ask, goal, now, parallel, pipeline, sleep, step, wait_for, workflow
 from hermes_workflows.authoring import random as chance_of_the_run
-from hermes_workflows.errors import CallFailed
+from hermes_workflows.errors import CallFailed, SignalTimedOut
 
 
 @step
@@ -20,7 +21,7 @@ def leaf(value: int = 1) -> int:
     return value
 
 
-LEAVES = ["leaf", "named", "shared", "sleep", "fails", "breaks", "nothing", "asks", "chance"]
+LEAVES = ["leaf", "named", "shared", "sleep", "until", "fails", "breaks", "nothing", "asks", "signal", "chance"]
 NODES = [
     "sequence", "gather", "group", "parallel", "limited", "pipeline", "goal", "timeout", "wait_for", "first",
     "cancelled", "guarded", "finally", "queue", "lock", "event", "shield", "agen", "completed", "orphan",
@@ -62,6 +63,16 @@ class Interpreter:
     async def leaf_sleep(self) -> Any:
         await asyncio.sleep(5)
         return 0
+
+    async def leaf_until(self) -> Any:
+        await sleep(until=now() + timedelta(seconds=5))
+        return 0
+
+    async def leaf_signal(self) -> Any:
+        try:
+            return await wait_for("news", returns=int, timeout=60)
+        except SignalTimedOut:
+            return -6
 
     async def leaf_fails(self) -> Any:
         try:
@@ -296,8 +307,15 @@ def _answer_one(driver: Driver, chance: random.Random) -> None:
     if driver.live.withdrawn and chance.random() < 0.3:
         driver.late(chance.choice(sorted(driver.live.withdrawn)), chance.choice(["completed", "cancelled", "failed"]))
         return
+    if chance.random() < 0.05:
+        # Whether or not anybody waits, and for whichever wait is the oldest.
+        driver.signal("news", chance.randrange(10))
+        return
     key = chance.choice(driver.open)
     call = driver.live.outstanding[key]
+    if call.kind == "signal" and chance.random() < 0.7:
+        driver.signal("news", chance.randrange(10))
+        return
     fails = call.kind == "step" and call.request["arguments"] == {"value": -1}
     driver.answer(key, output=6 if call.kind == "review" else None, error="broken" if fails else None)
 
@@ -326,5 +344,5 @@ STRUCTURED = {"sequence", "gather", "group", "parallel", "limited", "pipeline", 
 
 def is_structured(node: Any) -> bool:
     if isinstance(node, str):
-        return node not in ("sleep", "breaks", "chance")
+        return node not in ("sleep", "until", "breaks", "chance", "signal")
     return node[0] in STRUCTURED and all(map(is_structured, node[1]))

@@ -164,7 +164,7 @@ def _end(summary: RunSummary, receipt: Receipt) -> _Changes:
 
 def _step(summary: RunSummary, receipt: Receipt) -> _Changes:
     if receipt.kind == "signal":
-        return {"open_waits": _without(summary.open_waits, receipt.key)}
+        return {"open_waits": _ended_wait(summary, receipt)}
     return {
         "calls": {**summary.calls, receipt.status: summary.calls.get(receipt.status, 0) + 1},
         "open_children": _without(summary.open_children, receipt.key),
@@ -188,9 +188,18 @@ def _wait(receipt: Receipt) -> OpenWait:
 
 def _signal(summary: RunSummary, receipt: Receipt) -> _Changes:
     """It ends the oldest wait for its name, as in the body."""
-    name = clean_key(receipt.key)
-    ended = next((key for key, wait in summary.open_waits.items() if clean_key(wait.name) == name), None)
-    return {} if ended is None else {"open_waits": _without(summary.open_waits, ended)}
+    return {"open_waits": _without(summary.open_waits, _oldest_wait(summary, receipt.key))}
+
+
+def _ended_wait(summary: RunSummary, receipt: Receipt) -> Mapping[str, Any]:
+    # The body had dropped it before a signal came that seemed to end it: that one went to the next wait.
+    ended = receipt.key if receipt.key in summary.open_waits else _oldest_wait(summary, receipt.request.name)
+    return _without(summary.open_waits, ended)
+
+
+def _oldest_wait(summary: RunSummary, name: str) -> str:
+    wanted = clean_key(name)
+    return next((key for key, wait in summary.open_waits.items() if clean_key(wait.name) == wanted), "")
 
 
 def _attempt(summary: RunSummary, receipt: Receipt) -> _Changes:
