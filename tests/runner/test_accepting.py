@@ -79,6 +79,7 @@ def test_the_recorded_answer_is_kept_and_nothing_is_executed_again(desk: Desk) -
     assert desk.effects() == ["a.txt"]
     note = desk.receipt("control/1-accept.json")
     assert (note.request["why"], note.execution.provenance) == ("the same question", somebody())
+    assert b'"b.txt"' in (desk.ledger.file("wf", f"source/{note.execution.code}/flow.py") or b"")
     assert b"Recorded answers kept for changed requests: step `read`" in (desk.ledger.file("wf", "README.md") or b"")
 
 

@@ -19,6 +19,7 @@ from ..core.receipts import Author, ControlReceipt, Execution, Provenance, Recei
 from ..core.summary import summarize
 from ..errors import Conflict, Divergence, InvalidInput, TemporarilyLocked
 from ..review.resolving import next_control
+from ..starting import source_files
 from ..store.ports import Appended, Entry
 from .bodies import CannotAdvance, check_home
 from .slices import Decider, SliceLimits
@@ -189,6 +190,7 @@ def _record(workspace: Workspace, wish: Wish, receipts: Sequence[Receipt], repla
         wish.run_id,
         (draft(note, Author(wish.by.by)),),
         decided_at=seq,
-        files={layout.README: render(after, told)},
+        # This code has decided in the run now, also if it never writes anything else to it.
+        files={**source_files(replay.loaded, workspace.redactor), layout.README: render(after, told)},
     )
     return isinstance(workspace.ledger.append([entry])[0], Appended)
