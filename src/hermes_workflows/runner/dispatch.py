@@ -49,6 +49,11 @@ class Dispatcher:
         return bool(self.active or self._results.waiting or self._notices.busy)
 
     @property
+    def is_stopping(self) -> bool:
+        """Whether something executes that ends when it is told to."""
+        return any(active.job.can_be_stopped for active in self.active.values())
+
+    @property
     def has_more(self) -> bool:
         """Whether another turn has something to write at once."""
         return bool(self.records.pending) and not self._backoff.waits

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ..authoring.step import Step
 from ..core.calls import Call
 from ..core.clock import Clock
 from ..core.encoding import Plain
@@ -61,6 +62,12 @@ class Job:
     def operation_id(self) -> str:
         """The same for every execution of this call, so that a service can recognise a repeat."""
         return f"{self.run_id}/{self.call.key}"
+
+    @property
+    def can_be_stopped(self) -> bool:
+        """Everything but a function in a thread, which Python cannot stop."""
+        options = self.call.spec.options
+        return not isinstance(options, Step) or options.is_async
 
 
 @dataclass(frozen=True)

@@ -30,9 +30,12 @@ POLL_SECONDS = 0.02
 # Leases that have expired, marks that no longer hold, and receipts that nobody queued, change nothing that a look
 # at the database could see.
 SWEEP_SECONDS = 1.0
+# A runner does not leave while work is about to become visible, in seconds: a little more than the precedence that a
+# run's last runner has, which may be the one that has just died.
+SOON_SECONDS = 0.25
 # After the first signal executing calls get this long, in seconds, before they are stopped and given back.
 DRAIN_SECONDS = 10.0
-# What was stopped is killed within this time, in seconds. What remains is a step that Python cannot stop: it is left.
+# What was stopped is killed within this time, in seconds.
 LEAVE_SECONDS = 8.0
 
 
@@ -83,6 +86,7 @@ class Runner:
         self._stop_by: float | None = None
         self._leave_by: float | None = None
         self._next_visible: float | None = None
+        self._waited = 0
 
     def request_stop(self) -> None:
         """First: take nothing new, let what executes finish for a while. Again: stop everything now."""
@@ -129,18 +133,23 @@ class Runner:
             elif (reason := self._idle(self._clock.elapsed() - idle_since)) is not None:
                 return reason
 
-    def _due(self) -> bool:
+    def _due(self, within: float = 0.0) -> bool:
         """Whether a row's time has come: a timer, a retry, a run that another runner had to itself for a moment."""
-        return self._next_visible is not None and self._clock.now().timestamp() >= self._next_visible
+        return self._next_visible is not None and self._clock.now().timestamp() + within >= self._next_visible
 
     def _idle(self, seconds: float) -> Reason | None:
         if self._options.once:
             return "nothing-queued"
         limit = self._options.idle_exit_after
-        leaving = limit is not None and seconds >= limit
+        leaving = limit is not None and seconds >= limit and not self._more_soon()
         for upkeep in self._upkeep:
             upkeep.seal(now=leaving)
         return "idle" if leaving else None
+
+    def _more_soon(self) -> bool:
+        """Whether to stay a moment for work that is about to become visible; counted, since a clock may stand still."""
+        self._waited = self._waited + 1 if self._due(within=SOON_SECONDS) else 0
+        return 0 < self._waited <= 2 * SOON_SECONDS / POLL_SECONDS
 
     def _over(self) -> Reason | None:
         if self._stops:
@@ -153,11 +162,14 @@ class Runner:
         now = self._clock.elapsed()
         if self._stop_by is None:
             self._stop_by = now + DRAIN_SECONDS
+            log.info("stopping; what executes has %g s, and a second signal ends it", DRAIN_SECONDS)
         if self._stops > 1 or now >= self._stop_by:
             self._leave_by = now + LEAVE_SECONDS if self._leave_by is None else self._leave_by
             for dispatcher in self._dispatchers:
                 dispatcher.stop_all()
-        return not self._busy() or (self._leave_by is not None and now >= self._leave_by)
+            # What remains then is steps that Python cannot stop: they are left.
+            return now >= self._leave_by or not any(dispatcher.is_stopping for dispatcher in self._dispatchers)
+        return not self._busy()
 
     def _busy(self) -> bool:
         return any(dispatcher.busy for dispatcher in self._dispatchers)

@@ -1,0 +1,181 @@
+"""Starts the command line as processes of their own, two hundred times in a test, without importing it each time.
+
+One server process has everything imported and forks: what it starts is a real process with its own pid, that can be
+killed at any instruction, and runs `hermes_workflows.cli.main` from its first line. The server has no threads.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+DEADLINE = 60.0
+_HIDDEN = ("PYTHONHASHSEED", "HERMES_WORKFLOWS_ORIGINAL_HASHSEED")
+
+
+@dataclass
+class Child:
+    """A process of the command line. `output` and `errors` are files that it writes to."""
+
+    pid: int
+    output: Path
+    errors: Path
+    server: Nursery = field(repr=False)
+    code: int | None = None
+
+    @property
+    def stdout(self) -> str:
+        return self.output.read_text()
+
+    @property
+    def stderr(self) -> str:
+        return self.errors.read_text()
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.stdout)
+
+    def lives(self) -> bool:
+        self.code = self.code if self.code is not None else self.server.ask(op="poll", pid=self.pid)
+        return self.code is None
+
+    def send(self, number: int) -> None:
+        if self.lives():
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """SIGKILL, and gone when this returns."""
+        self.send(signal.SIGKILL)
+        self.wait()
+
+    def wait(self, seconds: float = DEADLINE) -> int:
+        """Its exit code, or minus the number of the signal it died of."""
+        until = time.monotonic() + seconds
+        while self.lives():
+            assert time.monotonic() < until, f"still running: {self.stderr[-2000:]}"
+            time.sleep(0.002)
+        assert self.code is not None
+        return self.code
+
+
+class Nursery:
+    def __init__(self) -> None:
+        root = Path(__file__).parents[2]
+        self._folder = Path(tempfile.mkdtemp(prefix="nursery-"))
+        self._started = 0
+        self._server = subprocess.Popen(
+            [sys.executable, "-c", "from tests.acceptance import nursery; nursery.serve()"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            cwd=root,
+            env={**os.environ, "PYTHONHASHSEED": "0", "PYTHONPATH": os.pathsep.join(map(str, (root, *sys.path)))},
+            text=True,
+        )
+        atexit.register(self.close)
+
+    def close(self) -> None:
+        assert self._server.stdin is not None
+        assert self._server.stdout is not None
+        self._server.stdin.close()
+        self._server.wait()
+        self._server.stdout.close()
+
+    def ask(self, **question: Any) -> Any:
+        assert self._server.stdin is not None
+        assert self._server.stdout is not None
+        self._server.stdin.write(json.dumps(question) + "\n")
+        self._server.stdin.flush()
+        return json.loads(self._server.stdout.readline())
+
+    def start(self, arguments: Sequence[str], cwd: Path, env: Mapping[str, str]) -> Child:
+        self._started += 1
+        base = self._folder / str(self._started)
+        output, errors = base.with_suffix(".out"), base.with_suffix(".err")
+        output.touch()
+        errors.touch()
+        pid = self.ask(
+            op="start", arguments=[*arguments], cwd=str(cwd), env=dict(env), out=str(output), err=str(errors)
+        )
+        return Child(pid, output, errors, self)
+
+
+@cache
+def nursery() -> Nursery:
+    """The one of this test process."""
+    return Nursery()
+
+
+def environment(**more: str) -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name not in _HIDDEN} | {"PYTHONHASHSEED": "0"} | more
+
+
+# -- the server --------------------------------------------------------------------------------------------------
+
+
+def serve() -> None:
+    """Read questions from stdin until it is closed; then nothing that was started is left."""
+    from hermes_workflows.cli import main, registry, review, run, runner, status, upkeep  # noqa: F401
+    from hermes_workflows.runner import worker  # noqa: F401
+
+    ended: dict[int, int] = {}
+    living: set[int] = set()
+    for line in sys.stdin:
+        question = json.loads(line)
+        for pid in list(living):
+            found, status_word = os.waitpid(pid, os.WNOHANG)
+            if found:
+                living.discard(pid)
+                ended[pid] = os.waitstatus_to_exitcode(status_word)
+        if question["op"] == "start":
+            pid = os.fork()
+            if not pid:
+                _become(question)
+            living.add(pid)
+            answer: Any = pid
+        else:
+            answer = ended.get(question["pid"])
+        sys.stdout.write(json.dumps(answer) + "\n")
+        sys.stdout.flush()
+    for pid in living:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def _become(question: Mapping[str, Any]) -> None:
+    """The forked child: the command line, from here to its exit."""
+    code = 70
+    try:
+        os.setsid()
+        os.chdir(question["cwd"])
+        os.environ.clear()
+        os.environ.update(question["env"])
+        for number, (path, flags) in enumerate(
+            (
+                ("/dev/null", os.O_RDONLY),
+                (question["out"], os.O_WRONLY | os.O_CREAT),
+                (question["err"], os.O_WRONLY | os.O_CREAT),
+            )
+        ):
+            os.dup2(os.open(path, flags, 0o600), number)
+        sys.stdin = open(0, closefd=False)  # noqa: SIM115  # the descriptor is the process's own
+        sys.argv = ["hermes-workflows", *question["arguments"]]
+        from hermes_workflows.cli.main import main
+
+        code = main() or 0
+        sys.stdout.flush()
+        sys.stderr.flush()
+    finally:
+        os._exit(code)
