@@ -46,6 +46,11 @@ async def ordered() -> list[str]:
     return [await add_text(name) for name in names]
 
 
+@workflow
+async def deadly() -> str:
+    os._exit(9)
+
+
 @step
 def add_text(text: str) -> str:
     return text
@@ -211,3 +216,35 @@ def test_a_process_that_was_stopped_wakes_up_and_agrees(site: Site) -> None:
     assert sleeper.wait() == 0
     assert site.status("long_bash")["result"] == "done"
     site.assert_sound()
+
+
+def test_a_body_that_ends_its_process_is_stuck_after_three_and_others_go_on(site: Site) -> None:
+    site.start("deadly")
+    site.start("ordered")
+    # Whoever was claimed together with it is not blamed.
+    codes = [site.runner(idle=0.1).wait() for _ in range(3)]
+    assert codes == [9, 9, 9]
+    site.work()
+    assert site.status("ordered")["status"] == "completed"
+    shown = site.status("deadly")
+    assert (shown["state"], shown["status"]) == ("stuck", "running")
+    assert "3 times" in shown["reason"]
+    site.work()
+    code = (site.root / "flows.py").read_text().replace("os._exit(9)", 'return "mended"')
+    (site.root / "flows.py").write_text(code)
+    site.work()
+    assert site.status("deadly")["result"] == "mended"
+
+
+def test_a_file_that_ends_the_process_when_it_is_imported_is_no_different(site: Site) -> None:
+    site.start("long_step")
+    code = (site.root / "flows.py").read_text()
+    (site.root / "flows.py").write_text("import os\nos._exit(9)\n" + code)
+    assert [site.runner(idle=0.1).wait() for _ in range(3)] == [9, 9, 9]
+    site.work()
+    site.work()
+    assert site.status("long_step")["state"] == "stuck"
+    (site.root / "flows.py").write_text(code)
+    (site.root / "go").touch()
+    site.work()
+    assert site.status("long_step")["result"] == "done"

@@ -360,3 +360,39 @@ async def flow() -> str:
     desk.answer("ship", "yes")
     desk.work(agents=writer)
     assert desk.marks() == ["divergence"]
+
+
+# -- secrets -----------------------------------------------------------------------------------------------------
+
+
+def test_a_secret_never_enters_an_object(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, environment={"API_TOKEN": "kT9-secret-value-31", "PATH": "/usr/bin:/bin"})
+    desk.run("""
+from hermes_workflows.authoring import secret
+
+@step
+def leak() -> str:
+    return "step kT9-" + "secret-value-31"
+
+@step
+def shout() -> None:
+    raise ValueError("error kT9-" + "secret-value-31")
+
+@workflow
+async def flow() -> list[str]:
+    shown = [(await bash("echo token: $TOKEN", env={"TOKEN": secret("API_TOKEN")})).stdout]
+    shown.append((await bash("echo p4ssphrase-of-mine", redact=["p4ssphrase-of-mine"])).stdout)
+    shown.append(await leak())
+    try:
+        await shout()
+    except Exception as error:
+        shown.append(str(error))
+    return shown
+""")
+    assert desk.summary().status == "completed", desk.summary().error
+    assert all("[redacted:" in text for text in desk.summary().result)
+    files = desk.ledger._runs["wf"].files
+    kept = b"".join(data for path, data in files.items() if not path.startswith("source/"))
+    assert b"kT9-secret" not in kept
+    assert b"p4ssphrase" not in kept
+    assert desk.receipt("steps/bash.json").execution.redactions == {"API_TOKEN": 1}

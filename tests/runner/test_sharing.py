@@ -184,3 +184,31 @@ def test_what_a_dead_runner_had_claimed_is_claimed_again(desk: Desk) -> None:
     desk.clock.advance(31)
     desk.work()
     assert desk.summary().result == SUM
+
+
+@pytest.mark.parametrize("jump", [3600, -3600], ids=["an hour on", "an hour back"])
+def test_a_wall_clock_that_jumps_costs_nobody_his_lease(desk: Desk, jump: int) -> None:
+    desk.write(WAITING)
+    desk.start()
+    with desk.working("ada", concurrency=6):
+        until(lambda: len(desk.effects()) == 6)
+        desk.clock.wall += jump
+        assert desk.work("bob").commands == 0
+        (desk.root / "go").touch()
+        until(lambda: desk.summary().ended)
+    assert desk.summary().result == list("012345")
+    assert len(desk.effects()) == 6
+    assert desk.ledger.verify("wf") == []
+
+
+def test_a_runner_that_was_suspended_is_healthy_again_with_its_next_sign_of_life(desk: Desk) -> None:
+    desk.write(WAITING)
+    desk.start()
+    with desk.working("ada", concurrency=6, lease_seconds=3.0):
+        until(lambda: len(desk.effects()) == 6)
+        desk.clock.advance(600)
+        until(lambda: desk.state().state == "running")
+        assert desk.work("bob").commands == 0
+        (desk.root / "go").touch()
+        until(lambda: desk.summary().ended)
+    assert len(desk.effects()) == 6

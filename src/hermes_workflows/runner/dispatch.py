@@ -38,6 +38,7 @@ class Dispatcher:
         self._start = start
         self._notices = Notices(records, around)
         self._serving: Sequence[Lease] = ()
+        self._full = False
         self._backoff = Backoff(around.clock)
 
     @property
@@ -55,8 +56,8 @@ class Dispatcher:
 
     @property
     def has_more(self) -> bool:
-        """Whether another turn has something to write at once."""
-        return bool(self.records.pending) and not self._backoff.waits
+        """Whether another turn has something to write, or got as much as it asked for."""
+        return (bool(self.records.pending) or self._full) and not self._backoff.waits
 
     def leases(self) -> list[Lease]:
         """Everything this process holds, for whoever renews it; called from another thread."""
@@ -75,6 +76,7 @@ class Dispatcher:
         """
         if self._backoff.waits:
             return 0
+        self._full = False
         try:
             leases = self._claimed(slots - len(self.active), budget)
             claimed = len(leases)
@@ -88,7 +90,11 @@ class Dispatcher:
         return claimed
 
     def _claimed(self, free: int, left: int | None) -> Sequence[Lease]:
-        return self.records.apply(_claim(free, left, notices=self._notices.has_room))
+        claim = _claim(free, left, notices=self._notices.has_room)
+        leases = self.records.apply(claim)
+        # Fewer than asked for: nothing more is there, and another transaction would only say so again.
+        self._full = claim is not None and len(leases) >= claim.limit
+        return leases
 
     def _one_suspect(self, leases: Sequence[Lease]) -> Sequence[Lease]:
         """All of them, or the one that may have ended the process of its last claimer, alone.

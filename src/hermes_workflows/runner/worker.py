@@ -127,8 +127,8 @@ class Runner:
                 swept = self._clock.elapsed()
             if again or progress or sweep or self._due() or self._changed():
                 progress = self._turn(sweep) or progress
-            again = progress
-            if progress or self._busy():
+            again = any(dispatcher.has_more for dispatcher in self._dispatchers)
+            if progress or again or self._busy():
                 idle_since = self._clock.elapsed()
             elif (reason := self._idle(self._clock.elapsed() - idle_since)) is not None:
                 return reason
@@ -197,7 +197,7 @@ class Runner:
         return bool(events)
 
     def _turn(self, sweep: bool) -> bool:
-        """One look at each database; True when one of them may have more to do at once."""
+        """One look at each database; True when there was something to do."""
         progress = False
         for dispatcher, upkeep in zip(self._dispatchers, self._upkeep, strict=True):
             if sweep and not self._stops:
@@ -205,7 +205,7 @@ class Runner:
             share = max(self._options.concurrency - self._executing(dispatcher), 0)
             claimed = dispatcher.turn(share, self._budget())
             self._claimed += claimed
-            progress = progress or claimed > 0 or dispatcher.has_more
+            progress = progress or claimed > 0
         times = [each.queue.next_visible() for each in self._workspaces] if not progress else []
         self._next_visible = min((time for time in times if time is not None), default=None)
         return progress
