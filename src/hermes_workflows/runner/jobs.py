@@ -38,7 +38,7 @@ class Surroundings:
     agents: Agents = field(default_factory=lambda: Agents({}, {}))
     recorded: Callable[[str], Sequence[Receipt]] = lambda _: ()
     presets: Mapping[str, Preset] = field(default_factory=lambda: PRESETS)
-    rules: EnvironmentRules = EnvironmentRules()
+    rules: EnvironmentRules = field(default_factory=EnvironmentRules)
     left_behind: list[threading.Thread] = field(default_factory=list)
 
 
