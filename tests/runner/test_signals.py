@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.runner.desks import Desk, somebody
+from tests.runner.desks import Desk, Fate, Killed, somebody
 
 from hermes_workflows.review.signals import InvalidSignal
 
@@ -177,6 +178,45 @@ def test_a_cancelled_run_waits_for_no_signal(desk: Desk) -> None:
     desk.work()
     assert desk.summary().status == "cancelled"
     assert desk.receipt("steps/deploy.json").status == "cancelled"
+
+
+MANY = (
+    WAITS
+    + """
+@workflow
+async def flow() -> list[str]:
+    first = await wait_for("deploy", returns=Deploy, timeout=600)
+    try:
+        await wait_for("deploy", returns=Deploy, timeout=60)
+    except TimedOut:
+        pass
+    third = await wait_for("deploy", returns=Deploy)
+    return [first.version, third.version]
+"""
+)
+
+
+@pytest.mark.parametrize("writes", range(0, 10, 2))
+@pytest.mark.parametrize("after", [True, False])
+def test_wherever_a_runner_dies_each_signal_is_taken_once(desk: Desk, writes: int, after: bool) -> None:
+    desk.write(MANY)
+    desk.start()
+
+    def work_and_die() -> None:
+        with suppress(Killed):
+            desk.work("mortal", on=desk.process(Fate(writes, after)))
+        desk.clock.advance(35)
+        desk.work()
+
+    work_and_die()
+    send(desk, {"version": "1"})
+    work_and_die()
+    desk.clock.advance(60)
+    work_and_die()
+    send(desk, {"version": "3"})
+    work_and_die()
+    assert desk.summary().result == ["1", "3"]
+    assert desk.ledger.verify("wf") == []
 
 
 CHILD = (
