@@ -8,9 +8,6 @@ from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 
-if sys.platform == "darwin":
-    import ctypes
-
 _LINUX_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 # CLOCK_MONOTONIC stands still while a Linux machine sleeps: a lease would outlive a suspend of an hour.
 # macOS has no CLOCK_BOOTTIME, but its CLOCK_MONOTONIC counts sleep.
@@ -34,7 +31,8 @@ class SystemClock:
 
 
 def _darwin_boot_id() -> str:
-    assert sys.platform == "darwin"
+    import ctypes  # noqa: PLC0415  # on Linux, where `status` must start fast, nobody asks for it
+
     libc = ctypes.CDLL(None)
     size = ctypes.c_size_t(64)
     value = ctypes.create_string_buffer(size.value)
