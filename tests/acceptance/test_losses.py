@@ -144,6 +144,29 @@ def test_a_full_disk_stops_the_run_and_space_lets_it_go_on(small_disk: Path) -> 
     site.assert_sound()
 
 
+def test_a_workspace_that_takes_no_writing_can_be_read_and_says_so_in_one_line(small_disk: Path) -> None:
+    site = Site(small_disk / "ws", flows=MANY)
+    _some_of_everything(site)
+    before = observed(site.statuses())
+    subprocess.run(["mount", "-o", "remount,ro", small_disk], check=True)
+    try:
+        assert observed(site.statuses()) == before
+        assert observed({"asking": site.status("asking")}) == {"asking": before["asking"]}
+        assert [row["workflow_id"] for row in site.run("review", "list").json] == ["stopped", "asking"]
+        assert site.run("verify").code == 0
+        for refused in (
+            site.start("steps", "more", {"n": 1}),
+            site.run("cancel", "stopped"),
+            site.run("runner", "run"),
+        ):
+            assert refused.code == 74, refused.stderr
+            assert len(refused.stderr.splitlines()) == 1
+            assert "Traceback" not in refused.stderr
+    finally:
+        subprocess.run(["mount", "-o", "remount,rw", small_disk], check=True)
+    site.assert_sound()
+
+
 def _fill(ballast: Path) -> None:
     with ballast.open("wb", buffering=0) as file:
         for size in (65536, 4096, 512):
