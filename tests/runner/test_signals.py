@@ -10,6 +10,7 @@ import pytest
 from tests.runner.desks import Desk, Fate, Killed, somebody
 
 from hermes_workflows.review.signals import InvalidSignal
+from hermes_workflows.store.ports import PathTaken
 
 WAITS = """
 from dataclasses import dataclass
@@ -253,6 +254,26 @@ def test_a_child_over_its_timeout_is_cancelled_and_its_parent_goes_on(desk: Desk
     assert desk.summary("wf.slow").status == "cancelled"
     assert desk.effects() == ["cleaned up"]
     assert desk.ledger.verify("wf") == []
+
+
+def test_a_child_that_ended_in_time_counts_although_its_end_is_heard_of_late(desk: Desk) -> None:
+    desk.run(CHILD)
+    desk.answer("who", "me", run_id="wf.slow")
+    # Time runs out before a runner has reported the end; the row of the timeout is served first.
+    append = desk.ledger.append
+
+    def unreported(entries: Any) -> Any:
+        mine = [entry for entry in entries if entry.run_id == "wf" and desk.clock.now().timestamp() < over]
+        return [PathTaken(desk.ledger.head("wf"), desk.receipts()[0]) if e in mine else append([e])[0] for e in entries]  # type: ignore[arg-type]
+
+    over = desk.clock.now().timestamp() + 60
+    desk.ledger.append = unreported  # type: ignore[method-assign]
+    desk.work(on=desk.workspace)
+    assert desk.summary("wf.slow").status == "completed"
+    desk.ledger.append = append  # type: ignore[method-assign]
+    desk.clock.advance(60)
+    desk.work()
+    assert desk.summary().result == "me"
 
 
 def test_a_child_that_ends_in_time_knows_nothing_of_its_timeout(desk: Desk) -> None:

@@ -151,6 +151,11 @@ def _report(records: Records, parent: str, start: Receipt, child: str) -> bool:
     return True
 
 
+def take_end(records: Records, parent: str, start: Receipt) -> bool:
+    """Append the parent's receipt of a child that has ended and was not reported yet; False while it lives."""
+    return _report(records, parent, start, _id_of(start))
+
+
 def cancel_dropped(records: Records, held: Held, key: str) -> None:
     """The body no longer waits for a child: the child is cancelled, and cleans up by itself."""
     start = held.live.noted.get(layout.start(key))

@@ -72,6 +72,8 @@ def _expire(records: Records, held: Held, key: str) -> bool:
         if call.kind == "signal":
             # As a decision: a signal that came at the same instant has another path, and would come to nobody.
             return _decided(records, held, late)
+        if children.take_end(records, held.run_id, start):
+            return True
         # Its end first: a process that dies in between must not leave a child that nobody waits for.
         children.cancel_dropped(records, held, key)
         records.append_results({held.run_id: [late]})
