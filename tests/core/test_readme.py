@@ -115,3 +115,23 @@ def test_foreign_text_stays_inside_its_code_span(hostile: str) -> None:
 def test_long_text_is_cut() -> None:
     assert len(code_span("x" * 100_000)) < 250
     assert len(text(prompt="y" * 100_000, end=False)) < 2_000
+
+
+def expired(output: Any, by: Provenance | None) -> str:
+    response = ReviewReceipt(
+        path=layout.response("ok"),
+        key="ok",
+        status="expired",
+        fingerprint="f",
+        output=output,
+        execution=Execution(seq=2, finished_at=MOMENT, provenance=by),
+    )
+    made = [*receipts(end=False), response]
+    return render(summarize("wf_launch", made), made).decode()
+
+
+def test_an_expired_question_tells_what_its_rule_said() -> None:
+    rule = Provenance(kind="policy", by="expiry rule", channel="runner")
+    for default, shown in ((True, "true"), (None, "null")):
+        assert f"- Review `ok`: expired; default `{shown}` by rule\n" in expired(default, rule)
+    assert "- Review `ok`: expired without an answer\n" in expired(None, None)

@@ -144,6 +144,8 @@ def _sender(receipt: Receipt) -> str:
 
 def _response(receipt: Receipt) -> str:
     provenance = receipt.execution.provenance
+    if receipt.status == "expired" and provenance is not None:
+        return f"expired; default {_value(receipt.output)} by rule"
     if provenance is None or receipt.status in _UNANSWERED:
         return _UNANSWERED.get(receipt.status, receipt.status)
     adopted = f", adopted from {code_span(provenance.adopted_from)}" if provenance.adopted_from else ""
