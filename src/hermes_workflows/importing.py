@@ -34,6 +34,10 @@ class CannotLoad(InvalidInput):
     code = "cannot_load"
 
 
+class NoSource(CannotLoad):
+    """A module that Python has built in: there is no file to read, and no workflow in it."""
+
+
 def loading() -> bool:
     """Whether this thread is importing a project's code: a `name.run()` met there must not start a run."""
     return bool(getattr(_STATE, "depth", 0))
@@ -105,7 +109,7 @@ def import_module(name: str) -> ModuleType:
 
 
 def file_of(name: str) -> Path:
-    """The source file of a module that can be imported. Raises CannotLoad."""
+    """The source file of a module that can be imported. Raises CannotLoad, and NoSource for a part of Python."""
     with said_where(name):
         try:
             spec = importlib.util.find_spec(name)
@@ -116,6 +120,8 @@ def file_of(name: str) -> Path:
             spec = None
         except ValueError:
             spec = None
+    if spec is not None and spec.origin in ("built-in", "frozen"):
+        raise NoSource(f"{name} is a part of Python", hint="name a module of yours: module:function")
     if spec is None or spec.origin is None or not spec.has_location:
         raise CannotLoad(
             f"no module {name!r} for this Python",

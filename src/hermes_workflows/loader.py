@@ -15,7 +15,7 @@ from typing import Any
 from .authoring.workflow import Workflow
 from .core.spelling import suggestion
 from .errors import InvalidInput, NotFound
-from .importing import LOCK, CannotLoad, file_of, import_module, on_path, put_aside, run_file, said_where
+from .importing import LOCK, CannotLoad, NoSource, file_of, import_module, on_path, put_aside, run_file, said_where
 from .registry import Registry
 from .sources import Module, Sources, collect
 
@@ -119,8 +119,11 @@ class Loader:
         if attribute is None:
             known = list(self._registry.workflows)
             raise NotFound(f"no workflow {ref!r} in {self._registry.path}", hint=suggestion(ref, known, "workflows"))
-        with on_path([self._root]):
-            return _Target(Module(place, file_of(place)), place, attribute)
+        try:
+            with on_path([self._root]):
+                return _Target(Module(place, file_of(place)), place, attribute)
+        except NoSource as error:
+            raise CannotLoad(f"{name} is not a workflow: {error.message}", hint=error.hint) from None
 
     def _file_target(self, file: str, attribute: str | None, start: Path) -> _Target:
         path = next((path for base in (start, self._root) if (path := (base / file).resolve()).is_file()), None)

@@ -195,6 +195,9 @@ def test_what_failed_for_a_reason_outside_of_the_code_loads_when_the_reason_is_g
         ("a.py:plain", "a.py:plain is not a workflow", "decorate it with @workflow"),
         ("nothing_here:draft", "no module 'nothing_here'", "install it"),
         ("a.b.c:draft", "no module 'a.b.c'", "install it"),
+        ("os.path:join", "os.path:join is not a workflow", "name a module of yours"),
+        ("sys:exit", "sys:exit is not a workflow", "name a module of yours"),
+        ("json:dumps", "json:dumps is not a workflow", "decorate it"),
         ("missing.py:draft", "no file missing.py", "file refs start from the workspace"),
     ],
 )
