@@ -12,7 +12,16 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .core.names import run_component
-from .core.states import REPEATED_CLAIMS, Below, Facts, Mark, OperationalState, operational_state
+from .core.states import (
+    DEADLINE_PASSED,
+    REPEATED_CLAIMS,
+    Below,
+    Facts,
+    Mark,
+    OperationalState,
+    is_deadline,
+    operational_state,
+)
 from .core.timestamps import parse_time, render_time
 from .store.liveness import Process
 from .store.row_keys import DEADLINE, EXPIRY
@@ -89,6 +98,7 @@ def facts_of(seen: Observed, operator: str, clock: Clock) -> Facts:
         question=question.key if question else None,
         error=_message(summary.error),
         cancel_requested=summary.cancel_requested is not None,
+        cancelled=_cancelled(summary),
         marks=tuple(Mark(mark.reason, mark.hint) for mark in seen.stuck),
         queued=len(queued),
         oldest=max((now - since for since in waits), default=0.0),
@@ -140,6 +150,18 @@ def _moment(seconds: float) -> str:
 
 def _name(row: WorkRow) -> str:
     return row.work.key or "the workflow"
+
+
+def _cancelled(summary: RunSummary) -> str | None:
+    """Why a run was asked to end, in one line, and by whom where that adds something."""
+    if summary.cancel_requested is None:
+        return None
+    # A row that was written before there was this field has none.
+    by = getattr(summary, "cancel_by", None)
+    if is_deadline(summary.cancel_requested, by):
+        return DEADLINE_PASSED
+    reason = " ".join(summary.cancel_requested.split())
+    return f"{reason}, by {by['by']} ({by['kind']})" if by and by["kind"] != "policy" else reason
 
 
 def _message(error: Any) -> str | None:

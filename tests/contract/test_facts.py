@@ -91,3 +91,19 @@ def test_only_work_that_came_back_counts_as_repeated() -> None:
     assert seen(row("leased", claims=3)).repeated is None
     assert seen(row("expired", claims=3)).repeated == "draft"
     assert seen(row("queued", claims=2)).repeated is None
+
+
+@pytest.mark.parametrize(
+    ("reason", "by", "shown"),
+    [
+        ("a\ntypo", {"kind": "manual", "by": "ana"}, "a typo, by ana (manual)"),
+        ("wf no longer waits for it", {"kind": "policy", "by": "wf"}, "wf no longer waits for it"),
+        ("deadline", {"kind": "policy", "by": "deadline"}, "its deadline passed"),
+        ("deadline", {"kind": "human", "by": "ana"}, "deadline, by ana (human)"),
+        ("a typo", None, "a typo"),
+        (None, None, None),
+    ],
+)
+def test_why_a_run_was_cancelled_and_by_whom(reason: str | None, by: Any, shown: str | None) -> None:
+    summary = RunSummary("wf", status="cancelled", cancel_requested=reason, cancel_by=by)
+    assert facts_of(Observed(summary), "ana", FrozenClock()).cancelled == shown

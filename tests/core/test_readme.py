@@ -10,6 +10,7 @@ import pytest
 from hermes_workflows.core import layout
 from hermes_workflows.core.readme import code_span, render
 from hermes_workflows.core.receipts import (
+    ControlReceipt,
     Execution,
     Provenance,
     Receipt,
@@ -135,3 +136,30 @@ def test_an_expired_question_tells_what_its_rule_said() -> None:
     for default, shown in ((True, "true"), (None, "null")):
         assert f"- Review `ok`: expired; default `{shown}` by rule\n" in expired(default, rule)
     assert "- Review `ok`: expired without an answer\n" in expired(None, None)
+
+
+@pytest.mark.parametrize(
+    ("reason", "by", "shown"),
+    [
+        ("a *typo*", ("human", "ana"), "- Cancelled: `a *typo*`, said the person `ana`\n"),
+        ("stop", ("agent", "bot"), "- Cancelled: `stop`, said an agent, not a person: `bot`\n"),
+        ("deadline", ("policy", "deadline"), "- Cancelled: its deadline passed\n"),
+        ("deadline", ("manual", "ana"), "- Cancelled: `deadline`, said manually, not verified as a person: `ana`\n"),
+        (None, None, "- Cancelled: no receipt says why\n"),
+    ],
+)
+def test_a_cancelled_run_says_why_and_who_wanted_it(reason: str | None, by: Any, shown: str) -> None:
+    made = receipts(end=False)
+    if reason:
+        given = Provenance(kind=by[0], by=by[1], channel="cli")
+        made.append(
+            ControlReceipt(
+                path=layout.control(1, "cancel"),
+                key="cancel",
+                status="cancel",
+                request={"reason": reason},
+                execution=Execution(seq=2, finished_at=MOMENT, provenance=given),
+            )
+        )
+    made.append(RunEnded(path=layout.RESULT, key="", status="cancelled", execution=Execution(seq=3)))
+    assert shown in render(summarize("wf_launch", made), made).decode()

@@ -96,3 +96,10 @@ def test_waiting_for_a_signal_says_how_to_send_it() -> None:
 def test_a_run_that_nothing_will_move_is_stuck_not_running() -> None:
     shown = state()
     assert (shown.state, shown.next_action) == ("stuck", "hermes-workflows index rebuild")
+
+
+def test_a_cancelled_run_says_why_and_what_its_cleanup_ended_in() -> None:
+    assert state(status="cancelled", cancelled="a typo, by ana (human)").reason == "cancelled: a typo, by ana (human)"
+    shown = state(status="cancelled", cancelled="its deadline passed", error="CleanupSkipped: it was stuck")
+    assert shown.reason == "cancelled: its deadline passed; CleanupSkipped: it was stuck"
+    assert state(status="cancelled").reason == "cancelled, and no receipt says why"

@@ -15,6 +15,7 @@ from . import layout
 from .artifacts import artifacts_of
 from .names import run_component
 from .receipts import Provenance, Receipt, ReviewReceipt
+from .states import DEADLINE_PASSED, is_deadline
 from .summary import RunSummary
 from .usages import told
 
@@ -98,12 +99,23 @@ def _input(receipts: Sequence[Receipt]) -> Any:
 
 
 def _end(summary: RunSummary) -> list[str]:
+    lines = [f"- Cancelled: {_cancelled(summary)}"] if summary.status == "cancelled" else []
     if summary.error:
-        return [f"- Error {code_span(str(summary.error.get('type')))}: {code_span(str(summary.error.get('message')))}"]
+        kind, message = code_span(str(summary.error.get("type"))), code_span(str(summary.error.get("message")))
+        return [*lines, f"- Error {kind}: {message}"]
     if summary.status == "completed":
         return [f"- Result {_value(summary.result)}"]
     waiting = summary.waiting_on
-    return [f"- Waiting on an answer to {code_span(waiting.key)}: {code_span(waiting.prompt)}"] if waiting else []
+    return [f"- Waiting on an answer to {code_span(waiting.key)}: {code_span(waiting.prompt)}"] if waiting else lines
+
+
+def _cancelled(summary: RunSummary) -> str:
+    reason, by = summary.cancel_requested, summary.cancel_by
+    if reason is None:
+        return "no receipt says why"
+    if is_deadline(reason, by):
+        return DEADLINE_PASSED
+    return code_span(reason) + (f", {_DECIDED_BY[by['kind']]} {code_span(by['by'])}" if by else "")
 
 
 def _work(summary: RunSummary) -> str:

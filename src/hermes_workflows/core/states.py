@@ -8,7 +8,7 @@ Named tuples, no dataclasses: the fast `status` cannot afford to make such class
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
@@ -20,6 +20,13 @@ State = Literal["waiting", "queued", "running", "stuck", "failed", "completed", 
 OLD_SECONDS = 60.0
 # SEMANTICS §1: what was claimed this often and never finished takes its claimer down each time.
 REPEATED_CLAIMS = 3
+
+DEADLINE_PASSED = "its deadline passed"
+
+
+def is_deadline(reason: str, by: Mapping[str, str] | None) -> bool:
+    """Whether it was its own deadline that asked a run to end, not a person who gave that reason."""
+    return reason == "deadline" and (by is None or by == {"kind": "policy", "by": "deadline"})
 
 
 class Mark(NamedTuple):
@@ -46,6 +53,7 @@ class Facts(NamedTuple):
     `queued` counts rows that a runner could claim now, `oldest` is the age in seconds of the oldest of them.
     `receipts` is the repository and `ref` the run's place in it, for commands that a person can copy.
     `lost` names calls whose claimer is dead or late, `repeated` one that was claimed too often without an end.
+    `cancelled` is why and by whom the end was asked for.
     `busy` says where a runner's body is that does not come back. `signals` are the names that are waited for.
     """
 
@@ -55,6 +63,7 @@ class Facts(NamedTuple):
     question: str | None = None
     error: str | None = None
     cancel_requested: bool = False
+    cancelled: str | None = None
     marks: tuple[Mark, ...] = ()
     queued: int = 0
     oldest: float = 0.0
@@ -101,7 +110,8 @@ def _failed(facts: Facts) -> _Said:
 
 
 def _cancelled(facts: Facts) -> _Said:
-    return "cancelled", facts.error or "it was ended on purpose", None
+    why = f"cancelled: {facts.cancelled}" if facts.cancelled else None
+    return "cancelled", "; ".join(filter(None, (why, facts.error))) or "cancelled, and no receipt says why", None
 
 
 def _marked(facts: Facts) -> _Said:

@@ -68,6 +68,7 @@ class RunSummary:
     open_intents: tuple[str, ...] = ()
     late: tuple[str, ...] = ()
     cancel_requested: str | None = None
+    cancel_by: Mapping[str, str] | None = None
     deadline_at: str | None = None
     parent: Mapping[str, str] | None = None
 
@@ -240,8 +241,11 @@ def _response(summary: RunSummary, receipt: Receipt) -> _Changes:
 
 
 def _cancel(summary: RunSummary, receipt: Receipt) -> _Changes:
+    if summary.cancel_requested:
+        return {}
     reason = (receipt.request or {}).get("reason") or "no reason given"
-    return {"cancel_requested": summary.cancel_requested or reason}
+    by = receipt.execution.provenance
+    return {"cancel_requested": reason, "cancel_by": {"kind": by.kind, "by": by.by} if by else None}
 
 
 def _without(values: Mapping[str, Any], key: str) -> Mapping[str, Any]:
