@@ -9,7 +9,6 @@ A project module is a file below the workspace root that no package manager put 
 from __future__ import annotations
 
 import ast
-import hashlib
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from functools import cached_property
 from pathlib import Path
 
 from .authoring.prompts import find
+from .core.identity import code_identity
 from .errors import InvalidInput
 
 _PACKAGE = Path(__file__).resolve().parent
@@ -44,10 +44,7 @@ class Sources:
     @cached_property
     def code(self) -> str:
         """The identity of this code: twelve hex digits over all paths and contents."""
-        digest = hashlib.sha256()
-        for path, data in sorted(self.files.items()):
-            digest.update(f"{path}\0{hashlib.sha256(data).hexdigest()}\n".encode())
-        return digest.hexdigest()[:12]
+        return code_identity(self.files)
 
     def unchanged(self) -> bool:
         """Whether every file still looks as it did when it was read; one `stat` each."""

@@ -6,7 +6,8 @@ index and offers its continuation. A process that dies in between is repaired by
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -29,7 +30,16 @@ from .registry import DatabasePaths, Registry
 from .review.answer import Answer, Review, answer, find_review
 from .review.resolving import Resolution, resolve
 from .review.signals import Sent, Signal, send
-from .starting import Start, check_deadline, new_run_id, source_files, start_receipt
+from .starting import (
+    Start,
+    check_deadline,
+    check_id,
+    new_run_id,
+    recorded_names,
+    secrets_named,
+    source_files,
+    start_receipt,
+)
 from .store import index, peek
 from .store.index import IndexQueue
 from .store.ports import Appended, Ended, Entry, Ledger, PathTaken, Problem
@@ -69,12 +79,33 @@ class Workspace:
         self.loader = loader or Loader(registry)
         self.limits = Limits()
         named = {name: value for name in registry.redact if (value := self.environment.get(name))}
-        self.redactor = Redactor(named, self.environment)
+        self.declared = Redactor(named, self.environment)
+        self._redactor = self.declared
+        self._learned: set[str] = set()
+        self._learning = threading.Lock()
 
     @property
     def root(self) -> Path:
         """The folder that commands start in and that file refs are relative to."""
         return self.registry.root
+
+    @property
+    def redactor(self) -> Redactor:
+        """What takes secrets out of everything that is recorded or shown now.
+
+        It knows what `declared` knows, by the registry and the environment, and what workflows have named since.
+        """
+        return self._redactor
+
+    def secret(self, name: str) -> str | None:
+        """The value of a variable that a workflow names a secret; it is one from now on, in every run."""
+        self._learn([name])
+        return self.environment.get(name)
+
+    def without_secrets(self, by: Provenance) -> Provenance:
+        clean = self.redactor.text
+        message = None if by.message_id is None else clean(by.message_id)
+        return by.model_copy(update={"by": clean(by.by), "channel": clean(by.channel), "message_id": message})
 
     # -- runs ------------------------------------------------------------------------------------------------
 
@@ -94,10 +125,12 @@ class Workspace:
         the field or a deadline that lies behind, and Conflict for an id that exists with another input.
         """
         loaded = self.loader.load(ref, start)
+        self._learn(secrets_named(loaded))
         now = self.clock.now()
         deadline = deadline or self._deadline_of(ref, now)
         started = self.started(loaded, given, deadline=deadline)
         name = check_run_id(new_run_id(loaded, self.clock.now()) if run_id is None else run_id)
+        check_id("run id", name, self.redactor)
         if self.ledger.head(name) is not None:
             return self._same_start(name, started)
         check_deadline(deadline, now)
@@ -122,6 +155,7 @@ class Workspace:
 
     def begin(self, run_id: str, loaded: LoadedWorkflow, started: RunStarted) -> Appended:
         """Put a run into the ledger and its first work into the queue. Raises Conflict when the id exists."""
+        check_id("run id", run_id, self.redactor)
         files = source_files(loaded, self.redactor)
         entry = Entry(run_id, (draft(started, Author("workflow"), self.limits),), files=files)
         moment = started.execution.started_at or self.clock.now()
@@ -202,6 +236,8 @@ class Workspace:
             if summary.ended:
                 raise Conflict(f"{run_id} is {summary.status}", hint="only a run that goes on can be cancelled")
             _, receipts = self.ledger.read(run_id)
+            self._learn(recorded_names(receipts))
+            by = self.without_secrets(by)
             entry = Entry(run_id, (draft(self._cancel_request(receipts, reason, by), Author(by.by)),))
             outcome = self.ledger.append([entry])[0]
             # Another control took the number, or the run ended meanwhile: look again.
@@ -217,6 +253,7 @@ class Workspace:
 
     def resolve_step(self, given: Resolution) -> ControlReceipt:
         """Record what became of an at-most-once step; see `review.resolving` for what is refused."""
+        self._learn_from(given.run_id)
         note = resolve(self, given)
         self.revive(given.run_id)
         return note
@@ -235,7 +272,10 @@ class Workspace:
 
     def signal(self, run_id: str, name: str, payload: Plain, provenance: Provenance) -> Sent:
         """Record an event from outside and offer the continuation; see `review.signals` for what is refused."""
-        sent = send(self.ledger, Signal(run_id, name, payload, provenance, self.clock.now()), self.redactor)
+        self._learn_from(run_id)
+        by = self.without_secrets(provenance)
+        given = Signal(run_id, self.redactor.text(name), payload, by, self.clock.now())
+        sent = send(self.ledger, given, self.redactor)
         self.went_on(run_id)
         return sent
 
@@ -252,8 +292,10 @@ class Workspace:
 
     def answer(self, run_id: str, key: str, payload: Plain, provenance: Provenance) -> Review:
         """Record an answer and offer the continuation; see `review.answer` for what it refuses."""
+        self._learn_from(run_id)
+        by = self.without_secrets(provenance)
         try:
-            answer(self.ledger, Answer(run_id, key, payload, provenance, self.clock.now()), self.redactor)
+            answer(self.ledger, Answer(run_id, key, payload, by, self.clock.now()), self.redactor)
         except Conflict:
             # An expired question is something for a runner to record.
             self.wake(run_id)
@@ -268,15 +310,33 @@ class Workspace:
         return index.rebuild(self.ledger, self.queue)
 
     def verify(self, run_id: str | None = None) -> Mapping[str, list[Problem]]:
-        """What does not add up in the receipts, by run."""
+        """What does not add up in the receipts, by run. A run that cannot be read is a problem, and hides no other."""
         names = [run_id] if run_id is not None else [head.run_id for head in self.ledger.heads()]
-        return {name: self.ledger.verify(name) for name in names}
+        return {name: self._problems(name) for name in names}
 
     def close(self) -> None:
         self.queue.close()
         self.ledger.close()
 
     # -- inside ----------------------------------------------------------------------------------------------
+
+    def _problems(self, run_id: str) -> list[Problem]:
+        try:
+            return self.ledger.verify(run_id)
+        except (IntegrityError, NotFound, InvalidInput) as error:
+            return [Problem(run_id, "", "", error.message, error.hint or "`hermes-workflows doctor` says more")]
+
+    def _learn(self, names: Iterable[str]) -> None:
+        with self._learning:
+            new = {name: self.environment.get(name) for name in names if name not in self._learned}
+            self._learned.update(new)
+            if found := {name: value for name, value in new.items() if value}:
+                self._redactor = self._redactor.extended(found)
+
+    def _learn_from(self, run_id: str) -> None:
+        """What the bodies of a run have named, whichever process they live in."""
+        if self.ledger.head(run_id) is not None:
+            self._learn(recorded_names(self.ledger.read(run_id)[1]))
 
     def _in_ledger(self, run_id: str) -> bool:
         try:

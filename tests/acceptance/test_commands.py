@@ -237,6 +237,24 @@ def test_verify_and_doctor_find_nothing_wrong_with_a_fresh_run(reviewed: Place) 
     assert reviewed.run("index", "rebuild").json["unreadable"] == {}
 
 
+def test_a_run_that_cannot_be_read_is_named_and_hides_no_other(here: Place) -> None:
+    broken = {"empty": b"", "garbage": b"\xff not a commit", "astray": b"", ".DS_Store": b"Bud1"}
+    here.start("sound")
+    broken["astray"] = here.git("rev-parse", "main").encode()
+    for name, content in broken.items():
+        (here.receipts / "refs" / "runs" / name).write_bytes(content)
+    checked = here.run("verify")
+    assert checked.code == 6
+    assert checked.json["runs"] == 5
+    assert {problem["workflow_id"] for problem in checked.json["problems"]} == set(broken)
+    assert all(problem["hint"] for problem in checked.json["problems"])
+    for options in ((), ("--by-workflow",)):
+        listed = here.run("list", *options)
+        assert listed.code == 0
+        assert len(listed.json) == 1
+        assert all(f"run {name} cannot be read" in listed.stderr for name in broken)
+
+
 def test_the_doctor_finds_what_a_power_cut_left_and_its_advice_repairs_it(here: Place) -> None:
     here.start("wf")
     here.start("other", topic="more")

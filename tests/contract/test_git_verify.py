@@ -27,7 +27,11 @@ def ledger(tmp_path: Path) -> GitLedger:
     return made
 
 
-def tamper(ledger: GitLedger, change: Callable[[Path], object], *parents: str) -> str:
+def said(files: int) -> str:
+    return f"{files} files\n\nHermes-Run: wf_a\n"
+
+
+def tamper(ledger: GitLedger, change: Callable[[Path], object], *parents: str, message: str = said(0)) -> str:
     """Put a commit on the run in which its folder is changed, as a person with a clone would."""
     tree = ledger.path.parent / "tree"
     tree.mkdir()
@@ -43,7 +47,7 @@ def tamper(ledger: GitLedger, change: Callable[[Path], object], *parents: str) -
     )
     made = git(ledger, "write-tree", env=index).strip()
     all_parents = [word for parent in ("runs/wf_a", *parents) for word in ("-p", parent)]
-    commit = git(ledger, "commit-tree", made, *all_parents, "-m", "x", env=index).strip()
+    commit = git(ledger, "commit-tree", made, *all_parents, "-m", message, env=index).strip()
     git(ledger, "update-ref", "refs/runs/wf_a", commit)
     return commit
 
@@ -63,7 +67,7 @@ def test_a_changed_receipt_is_found_and_not_read(ledger: GitLedger) -> None:
         path = folder / "steps/one.json"
         path.write_text(path.read_text().replace('"output": 1', '"output": 2'))
 
-    commit = tamper(ledger, change)
+    commit = tamper(ledger, change, message=said(1))
     assert problems(ledger) == {("steps/one.json", "was changed after it was recorded")}
     assert [problem.commit for problem in ledger.verify("wf_a")] == [commit]
     with pytest.raises(IntegrityError, match=r"steps/one\.json was changed after"):
@@ -103,7 +107,51 @@ def test_what_lies_outside_the_run_is_found(ledger: GitLedger) -> None:
 
 def test_a_merge_is_found(ledger: GitLedger) -> None:
     tamper(ledger, lambda _: None, GENESIS)
-    assert problems(ledger) == {("", "the commit has 2 parents; a run is a chain")}
+    assert problems(ledger) == {
+        ("", "the commit has 2 parents; a run is a chain"),
+        ("", "the commit adds nothing"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("words", "forged", "what"),
+    [
+        ("one: completed", "one: approved", "subject"),
+        ("Hermes-Key: one", "Hermes-Key: two", "trailers"),
+        ("Hermes-Kind: step", "Hermes-Kind: step\nHermes-Approved: yes", "trailers"),
+    ],
+)
+def test_a_message_that_was_written_again_is_found(tmp_path: Path, words: str, forged: str, what: str) -> None:
+    ledger = open_git(tmp_path)
+    start(ledger)
+    record(ledger, "wf_a", step_draft("one", 1))
+    message = git(ledger, "log", "-1", "--format=%B", "runs/wf_a").strip() + "\n"
+    assert words in message
+    arguments = ("commit-tree", "runs/wf_a^{tree}", "-p", "runs/wf_a^", "-m", message.replace(words, forged))
+    git(ledger, "update-ref", "refs/runs/wf_a", git(ledger, *arguments, env=IDENTITY).strip())
+    ((path, told),) = problems(ledger)
+    assert path == ""
+    assert f"the commit's {what}" in told
+
+
+def test_a_source_with_another_content_than_its_name_says_is_found(ledger: GitLedger) -> None:
+    def change(folder: Path) -> None:
+        (folder / "source/0123456789ab").mkdir(parents=True)
+        (folder / "source/0123456789ab/flow.py").write_text("evil = True\n")
+
+    tamper(ledger, change, message=said(1))
+    ((path, told),) = problems(ledger)
+    assert path == "source/0123456789ab/flow.py"
+    assert "not 0123456789ab" in told
+
+
+def test_a_ref_that_points_at_another_run_hides_neither(ledger: GitLedger) -> None:
+    start(ledger, "wf_b")
+    git(ledger, "update-ref", "refs/runs/wf_b", "refs/runs/wf_a")
+    again = open_git(ledger.path.parent)
+    assert sorted(head.run_id for head in again.heads()) == ["wf_a", "wf_b"]
+    with pytest.raises(IntegrityError, match="refs/runs/wf_b points at a commit of run wf_a"):
+        again.verify("wf_b")
 
 
 def test_a_root_that_is_not_genesis_is_found(ledger: GitLedger) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from hermes_workflows.core import layout
 from hermes_workflows.core.checks import CommitFacts, Finding, check_run
 from hermes_workflows.core.encoding import dumps
-from hermes_workflows.core.identity import request_fingerprint
+from hermes_workflows.core.identity import code_identity, request_fingerprint
 
 
 def receipt(kind: str, seq: int, *, key: str = "", status: str = "completed", **fields: Any) -> bytes:
@@ -58,19 +59,33 @@ def review(seq: int, status: str = "requested", **fields: Any) -> bytes:
     return receipt(
         "review",
         seq,
+        key="q",
         status=status,
         **{"request": request, "fingerprint": request_fingerprint("review", asked), **fields},
     )
 
 
-def trailers(kind: str, status: str, seq: int, run_id: str = "wf_a") -> Mapping[str, str]:
-    return {"Run": run_id, "Kind": kind, "Status": status, "Seq": str(seq)}
+def said(kind: str, status: str, seq: int, key: str = "", name: str = "", run_id: str = "wf_a") -> str:
+    """The message of a commit that adds this receipt."""
+    about = f"{kind} {name}" if name else kind
+    lines = [f"{key or run_id}: {status} ({about})", "", f"Hermes-Run: {run_id}", f"Hermes-Key: {key}"]
+    lines += [f"Hermes-Kind: {kind}", f"Hermes-Status: {status}", f"Hermes-Seq: {seq}", ""]
+    return "\n".join(line for line in lines if line != "Hermes-Key: ")
 
 
-START = CommitFacts("c0", 1, {layout.RUN: run()}, trailers=(trailers("run", "started", 0),))
-WORK = CommitFacts("c1", 1, {"steps/work.json": step(1)}, trailers=(trailers("step", "completed", 1),))
-END = CommitFacts("c2", 1, {layout.RESULT: receipt("result", 2)}, trailers=(trailers("result", "completed", 2),))
-ASK = CommitFacts("c1", 1, {layout.request("q"): review(1)}, trailers=(trailers("review", "requested", 1),))
+def files(number: int) -> str:
+    return f"{number} files\n\nHermes-Run: wf_a\n"
+
+
+def worked(seq: int, key: str = "work") -> str:
+    return said("step", "completed", seq, key, "work")
+
+
+STARTED = said("run", "started", 0, name="module:function")
+START = CommitFacts("c0", 1, {layout.RUN: run()}, message=STARTED)
+WORK = CommitFacts("c1", 1, {"steps/work.json": step(1)}, message=worked(1))
+END = CommitFacts("c2", 1, {layout.RESULT: receipt("result", 2)}, message=said("result", "completed", 2))
+ASK = CommitFacts("c1", 1, {layout.request("q"): review(1)}, message=said("review", "requested", 1, "q"))
 
 
 def findings(*commits: CommitFacts, artifacts: Mapping[str, bytes] | None = None) -> list[Finding]:
@@ -82,7 +97,7 @@ def work(data: bytes, **facts: Any) -> CommitFacts:
 
 
 def test_a_sound_run_has_no_findings() -> None:
-    readme = CommitFacts("c3", 1, {}, changed=(layout.README,), trailers=({"Run": "wf_a"},))
+    readme = CommitFacts("c3", 1, {}, changed=(layout.README,), message=files(1))
     assert findings(START, WORK) == []
     assert findings(START, readme, WORK, END) == []
 
@@ -110,19 +125,19 @@ def test_what_a_commit_may_not_do(facts: dict[str, Any], path: str, message: str
 
 @pytest.mark.parametrize("path", ["steps/work.txt", "steps/../x.sh", "hooks/x", "control/1-explode.json", "x.json"])
 def test_a_name_that_no_run_may_hold(path: str) -> None:
-    commit = CommitFacts("c1", 1, {path: b"x"}, trailers=({"Run": "wf_a"},))
+    commit = CommitFacts("c1", 1, {path: b"x"}, message=files(1))
     assert findings(START, commit) == [Finding("c1", path, "is no name that a run's folder may hold")]
 
 
 def test_nothing_follows_the_result() -> None:
-    late = CommitFacts("c3", 1, {"steps/late.json": step(3)}, trailers=(trailers("step", "completed", 3),))
+    late = CommitFacts("c3", 1, {"steps/late.json": step(3, "late")}, message=worked(3, "late"))
     assert findings(START, WORK, END, late) == [
         Finding("c3", "steps/late.json", "was added after the run had its result")
     ]
 
 
 def test_a_run_starts_with_its_start() -> None:
-    (found,) = findings(replace(WORK, added={"steps/work.json": step(0)}, trailers=(trailers("step", "completed", 0),)))
+    (found,) = findings(replace(WORK, added={"steps/work.json": step(0)}, message=worked(0)))
     assert (found.path, found.message) == (layout.RUN, "is missing; a run starts with it")
 
 
@@ -145,7 +160,8 @@ def test_a_receipt_that_cannot_be_read_is_named(data: bytes, message: str) -> No
 
 
 def test_a_fingerprint_is_its_requests() -> None:
-    (found,) = findings(START, work(step(1, request={"name": "other work"})))
+    message = said("step", "completed", 1, "work", "other work")
+    (found,) = findings(START, work(step(1, request={"name": "other work"}), message=message))
     assert found.message == "has a fingerprint that is not its request's"
 
 
@@ -153,25 +169,22 @@ def test_a_fingerprint_is_its_requests() -> None:
     ("seq", "message"), [(0, "has seq 0 after 0"), (5, "has seq 5 after 0, and the run is no fork")]
 )
 def test_seq_counts_up_by_one(seq: int, message: str) -> None:
-    assert findings(START, work(step(seq), trailers=(trailers("step", "completed", seq),))) == [
-        Finding("c1", "steps/work.json", message)
-    ]
+    assert findings(START, work(step(seq), message=worked(seq))) == [Finding("c1", "steps/work.json", message)]
 
 
 def test_seq_has_gaps_in_a_fork() -> None:
     fork = replace(START, added={layout.RUN: run(source={"run": "wf_x", "tip": "0" * 40})})
-    assert findings(fork, work(step(5), trailers=(trailers("step", "completed", 5),))) == []
+    assert findings(fork, work(step(5), message=worked(5))) == []
 
 
 def test_receipts_of_one_commit_count_up_as_well() -> None:
     both = {"steps/a.json": step(1, "a"), "steps/b.json": step(1, "b")}
-    (found,) = findings(START, replace(WORK, added=both))
-    assert found.message == "has seq 1 after 1"
+    assert findings(START, replace(WORK, added=both))[0] == Finding("c1", "steps/b.json", "has seq 1 after 1")
 
 
 def test_an_artifact_holds_what_its_name_says() -> None:
     good, bad = layout.artifact(hashlib.sha256(b"good").hexdigest()), layout.artifact("0" * 64)
-    commit = CommitFacts("c1", 1, {good: b"good", bad: b"bad"}, trailers=({"Run": "wf_a"},))
+    commit = CommitFacts("c1", 1, {good: b"good", bad: b"bad"}, message=files(2))
     assert findings(START, commit) == [Finding("c1", bad, "holds something else than its name says")]
 
 
@@ -188,12 +201,11 @@ def test_an_answer_has_its_question() -> None:
         ASK,
         commit="c2",
         added={layout.response("q"): review(2, "completed")},
-        trailers=(trailers("review", "completed", 2),),
+        message=said("review", "completed", 2, "q"),
     )
     assert findings(START, ASK, answer) == []
-    early = replace(
-        answer, added={layout.response("q"): review(1, "completed")}, trailers=(trailers("review", "completed", 1),)
-    )
+    message = said("review", "completed", 1, "q")
+    early = replace(answer, added={layout.response("q"): review(1, "completed")}, message=message)
     assert [found.message for found in findings(START, early)] == ["answers reviews/q/request.json, which is not there"]
     other = replace(answer, added={layout.response("q"): review(2, "completed", fingerprint="fp1:sha256:x")})
     assert [found.message for found in findings(START, ASK, other)] == [
@@ -202,16 +214,172 @@ def test_an_answer_has_its_question() -> None:
 
 
 @pytest.mark.parametrize(
-    "said",
+    "message",
     [
-        (),
-        (trailers("step", "failed", 1),),
-        (trailers("step", "completed", 2),),
-        (trailers("step", "completed", 1, "wf_b"),),
-        (trailers("step", "completed", 1), trailers("step", "completed", 2)),
+        "",
+        worked(1).partition("\n")[0],
+        worked(1).replace("Status: completed", "Status: failed"),
+        worked(1).replace("Seq: 1", "Seq: 2"),
+        worked(1).replace("Key: work", "Key: pay"),
+        worked(1).replace("Kind: step", "Kind: agent"),
+        worked(1).replace("Run: wf_a", "Run: wf_b"),
+        worked(1) + "Hermes-Approved: yes\n",
+        worked(1) + "\nHermes-Run: wf_a\nHermes-Seq: 2\n",
+        worked(1) + "\nApproved by ada\n",
     ],
 )
-def test_trailers_say_what_the_commit_adds(said: tuple[Mapping[str, str], ...]) -> None:
-    assert findings(START, replace(WORK, trailers=said)) == [
-        Finding("c1", "", "the commit's trailers do not say what it adds")
+def test_trailers_say_what_the_commit_adds_and_nothing_else(message: str) -> None:
+    found = findings(START, replace(WORK, message=message))
+    assert Finding("c1", "", "the commit's trailers do not say what it adds") in found
+
+
+def test_a_subject_is_the_one_a_ledger_writes() -> None:
+    forged = worked(1).replace("work: completed (step work)", "work: approved by ada")
+    assert findings(START, replace(WORK, message=forged)) == [
+        Finding("c1", "", "the commit's subject does not say what it adds, which is 'work: completed (step work)'")
     ]
+    assert [found.message[:20] for found in findings(START, replace(WORK, message=""))] == [
+        "the commit's subject",
+        "the commit's trailer",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("path", "made"),
+    [
+        ("steps/work.json", step(1, "other")),
+        ("steps/other.json", step(1)),
+        ("steps/work.attempt-1.json", step(1, "other")),
+        ("steps/work.start.json", step(1, "other", status="started")),
+        ("steps/work.late-1.json", step(1, "other")),
+        ("steps/t-250.json", step(1, "t-250")),
+        (layout.request("other"), review(1)),
+        (layout.signal("go", 1), receipt("signal", 1, key="stop", status="received")),
+        (layout.signal("go", 1), receipt("signal", 1, key="", status="received")),
+        (layout.control(1, "cancel"), receipt("control", 1, key="work", status="cancel")),
+        (layout.control(1, "resolve"), receipt("control", 1, key="a", status="resolve", request={"key": "b"})),
+        (layout.RESULT, receipt("result", 1, key="work")),
+    ],
+)
+def test_a_key_belongs_to_its_path(path: str, made: bytes) -> None:
+    found = findings(START, CommitFacts("c1", 1, {path: made}, message=files(1)))
+    assert any(each.path == path and "which belongs elsewhere" in each.message for each in found)
+
+
+@pytest.mark.parametrize(
+    ("path", "made"),
+    [
+        (layout.request("work"), step(1)),
+        (layout.step("q"), review(1)),
+        (layout.control(1, "cancel"), receipt("control", 1, key="accept", status="accept")),
+        (layout.RESULT, step(1, "")),
+    ],
+)
+def test_a_kind_belongs_to_its_path(path: str, made: bytes) -> None:
+    found = findings(START, CommitFacts("c1", 1, {path: made}, message=files(1)))
+    assert any(each.path == path and "may not hold a receipt of kind" in each.message for each in found)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda data: data.replace(b"\n", b"\r\n"),
+        lambda data: json.dumps(json.loads(data)).encode(),
+        lambda data: data.rstrip(b"\n"),
+        lambda data: data + b"\n",
+        lambda data: data.replace(b'"completed"', b'"\\u0063ompleted"'),
+    ],
+)
+def test_a_receipt_is_written_in_one_way_only(change: Callable[[bytes], bytes]) -> None:
+    assert findings(START, work(change(step(1)))) == [
+        Finding("c1", "steps/work.json", "is not written as a receipt is: sorted keys, two spaces, LF")
+    ]
+
+
+def test_an_operation_id_is_run_and_key() -> None:
+    assert findings(START, work(step(1, execution={"operation_id": "wf_a/work"}))) == []
+    for forged in ("wf_b/work", "wf_a/other", "work", ""):
+        (found,) = findings(START, work(step(1, execution={"operation_id": forged})))
+        assert "which is not its run and key" in found.message
+    fork = replace(START, added={layout.RUN: run(source={"run": "wf_b", "tip": "0" * 40})})
+    assert findings(fork, work(step(1, execution={"operation_id": "wf_b/work"}))) == []
+
+
+PRINTED = {"exit_code": 0, "stdout": "hi", "stderr": ""}
+
+
+def command(output: object, status: str = "completed") -> CommitFacts:
+    request = {"command": "true"}
+    made = receipt(
+        "bash",
+        1,
+        key="work",
+        status=status,
+        request=request,
+        fingerprint=request_fingerprint("bash", request),
+        output=output,
+    )
+    return work(made, message=said("bash", status, 1, "work"))
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        None,
+        "hi",
+        {},
+        {"exit_code": 0, "stdout": "hi"},
+        PRINTED | {"exit_code": True},
+        PRINTED | {"exit_code": None},
+        PRINTED | {"stdout": 1},
+        PRINTED | {"stdout_bytes": "hi"},
+        PRINTED | {"truncated": "no"},
+        PRINTED | {"stdout_sha256": "x"},
+        PRINTED | {"approved": True},
+    ],
+)
+def test_a_command_leaves_an_output_of_one_shape(output: object) -> None:
+    (found,) = findings(START, command(output))
+    assert found.message.startswith("has an output that no command leaves")
+
+
+def test_the_outputs_commands_leave_are_sound() -> None:
+    cut = {"truncated": True, "stdout_total_bytes": 9, "stdout_sha256": "0" * 64, "stdout_bytes": {"$base64": ["/w=="]}}
+    for commit in (
+        command(PRINTED),
+        command(PRINTED | cut),
+        command(None, "failed"),
+        command(PRINTED | {"exit_code": None}, "failed"),
+    ):
+        assert findings(START, commit) == []
+
+
+def test_code_lies_under_its_own_identity() -> None:
+    code = code_identity({"flows/a.py": b"a", "b.py": b"b"})
+    whole = {layout.source(code, "flows/a.py"): b"a", layout.source(code, "b.py"): b"b"}
+    added = CommitFacts("c1", 1, whole, message=files(2))
+    assert findings(START, added) == []
+    changed = replace(added, added=whole | {layout.source(code, "b.py"): b"evil"})
+    part = replace(added, added={layout.source(code, "b.py"): b"b"}, message=files(1))
+    more = CommitFacts("c2", 1, {layout.source(code, "c.py"): b"c"}, message=files(1))
+    for commits in ((changed,), (part,), (added, more)):
+        (found,) = findings(START, *commits)
+        assert found.path.startswith(f"source/{code}/")
+        assert f"not {code}" in found.message
+
+
+def test_a_commit_adds_something() -> None:
+    empty = CommitFacts("c1", 1, {}, message=files(0))
+    assert findings(START, empty) == [Finding("c1", "", "the commit adds nothing")]
+
+
+@pytest.mark.parametrize("facts", [{}, {"changed": (layout.README,)}, {"removed": (layout.README,)}])
+def test_not_even_an_empty_commit_follows_the_result(facts: dict[str, Any]) -> None:
+    late = CommitFacts("c3", 1, {}, message=files(len(facts.get("changed", ()))), **facts)
+    assert any("after the run had its result" in found.message for found in findings(START, WORK, END, late))
+
+
+def test_nothing_follows_the_result_in_its_own_commit() -> None:
+    both = replace(END, added={**END.added, "steps/late.json": step(3, "late")})
+    found = findings(START, WORK, both)
+    assert Finding("c2", "steps/late.json", "was added after the run had its result") in found

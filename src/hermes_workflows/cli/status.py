@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
+from typing import TYPE_CHECKING
 
 import click
 
@@ -21,6 +22,9 @@ from .completion import complete_runs
 from .quick import fresh_status, observed
 from .scope import Scope, scoped
 from .show import run_row, status_document, status_text, total_row, workflow_totals
+
+if TYPE_CHECKING:
+    from ..workspace import Workspace
 
 _Shown = tuple[RunSummary, OperationalState, dict[str, Child]]
 _COLUMNS = ("run", "state", "workflow", "started", "usage", "why")
@@ -64,10 +68,17 @@ def list_runs(scope: Scope, wanted: str | None, limit: int, offset: int, by_work
 
 def _all(scope: Scope, paths: DatabasePaths, wanted: str | None) -> Iterator[RunSummary]:
     with scope.look(paths) as workspace:
+        _tell_unreadable(scope, workspace)
         offset = 0
         while page := workspace.runs(status=wanted, limit=_PAGE, offset=offset):
             yield from page
             offset += _PAGE
+
+
+def _tell_unreadable(scope: Scope, workspace: Workspace) -> None:
+    """Runs that are not shown, or not as they are: nobody misses what a list leaves out without a word."""
+    for run_id, reason in workspace.refresh().unreadable.items():
+        scope.output.talk(f"warning: run {run_id} cannot be read: {reason}\n  hermes-workflows verify says more")
 
 
 def _asked(scope: Scope, paths: DatabasePaths, name: str) -> _Shown:
@@ -79,6 +90,7 @@ def _page(scope: Scope, paths: DatabasePaths, wanted: str | None, limit: int) ->
     if (shown := _fresh_page(scope, paths, wanted, limit)) is not None:
         return shown
     with scope.look(paths) as workspace:
+        _tell_unreadable(scope, workspace)
         runs = workspace.runs(status=wanted, limit=limit)
         return [_shown(scope, paths, workspace.observed(summary)) for summary in runs]
 

@@ -13,6 +13,7 @@ from .scope import Scope, scoped
 
 if TYPE_CHECKING:
     from ..diagnosis import Finding
+    from ..store.ports import Problem
     from ..workspace import Workspace
 
 _MARKS = {"ok": "  ok", "warning": "warn", "problem": "BAD "}
@@ -40,12 +41,18 @@ def verify(scope: Scope, run: str | None, every: bool) -> int:
         "runs": len(checked),
         "problems": [
             {"workflow_id": one.run_id, "commit": one.commit, "path": one.path, "message": one.message}
+            | ({"hint": one.hint} if one.hint else {})
             for one in problems
         ],
     }
-    lines = [f"{one.run_id} {one.commit[:12]} {one.path}: {one.message}" for one in problems]
-    scope.output.data(document, lambda: "\n".join([*lines, f"{len(checked)} runs checked, {len(lines)} problems"]))
+    lines = [_problem_line(one) for one in problems]
+    scope.output.data(document, lambda: "\n".join([*lines, f"{len(checked)} runs checked, {len(problems)} problems"]))
     return IntegrityError.exit_code if problems else 0
+
+
+def _problem_line(one: Problem) -> str:
+    where = " ".join(filter(None, (one.run_id, one.commit[:12], one.path)))
+    return f"{where}: {one.message}" + (f"\n      {one.hint}" if one.hint else "")
 
 
 @click.group("index")

@@ -15,8 +15,10 @@ from pydantic import BaseModel
 
 from ..errors import HermesError, IntegrityError
 from . import layout
-from .identity import request_fingerprint
+from .identity import code_identity, request_fingerprint
 from .layout import Role
+from .messages import receipts_message
+from .receipt_checks import check_receipt
 from .receipts import Receipt, RunStarted, load
 
 
@@ -24,7 +26,7 @@ from .receipts import Receipt, RunStarted, load
 class CommitFacts:
     """One commit of a run against its parent; paths are relative to the run's folder, `outside` ones to the root.
 
-    `odd` are paths that are no plain files (links, executables); `trailers` one mapping a receipt.
+    `odd` are paths that are no plain files (links, executables); `message` is all it says.
     """
 
     commit: str
@@ -34,7 +36,7 @@ class CommitFacts:
     removed: tuple[str, ...] = ()
     outside: tuple[str, ...] = ()
     odd: tuple[str, ...] = ()
-    trailers: tuple[Mapping[str, str], ...] = ()
+    message: str = ""
 
 
 @dataclass(frozen=True)
@@ -52,14 +54,16 @@ class _Past:
     last_seq: int = -1
     gaps_allowed: bool = False
     ended: bool = False
+    source_run: str = ""
 
 
 @dataclass(frozen=True)
 class _Added:
-    """A commit and those of its receipts that can be read, in seq order."""
+    """A commit and those of its receipts that can be read, in seq order; `unread` when there are others."""
 
     facts: CommitFacts
     receipts: tuple[Receipt, ...]
+    unread: bool = False
 
 
 def check_run(run_id: str, commits: Iterable[CommitFacts], content: Callable[[str], bytes | None]) -> Iterator[Finding]:
@@ -76,14 +80,15 @@ def check_run(run_id: str, commits: Iterable[CommitFacts], content: Callable[[st
 
     past = _Past()
     for facts in commits:
-        receipts = []
+        receipts, unread = [], False
         for path, data in facts.added.items():
             try:
                 if is_receipt(path):
                     receipts.append(load(path, data, blob))
             except HermesError as error:
+                unread = True
                 yield Finding(facts.commit, path, error.message)
-        added = _Added(facts, tuple(sorted(receipts, key=lambda receipt: receipt.seq)))
+        added = _Added(facts, tuple(sorted(receipts, key=lambda receipt: receipt.seq)), unread)
         for rule in _RULES:
             for path, message in rule(run_id, added, past):
                 yield Finding(facts.commit, path, message)
@@ -104,6 +109,7 @@ def _remember(added: _Added, past: _Past) -> None:
         if isinstance(receipt, RunStarted):
             # A fork adopts receipts with their seqs, and leaves out notes that led to no result.
             past.gaps_allowed = receipt.execution.source is not None
+            past.source_run = (receipt.execution.source or {}).get("run", "")
 
 
 Rule = Callable[[str, _Added, _Past], Iterator[tuple[str, str]]]
@@ -122,8 +128,20 @@ def _append_only(_: str, added: _Added, past: _Past) -> Iterator[tuple[str, str]
         yield path, "was removed after it was recorded"
     for path in added.facts.outside:
         yield path, "lies outside the run's folder and was touched"
-    if past.ended and (added.facts.added or added.facts.changed):
-        yield next(iter((*added.facts.added, *added.facts.changed))), "was added after the run had its result"
+
+
+def _something(_: str, added: _Added, past: _Past) -> Iterator[tuple[str, str]]:
+    facts = added.facts
+    if not (facts.added or facts.changed or facts.removed or facts.outside):
+        yield "", "the commit adds nothing"
+
+
+def _nothing_after_the_end(_: str, added: _Added, past: _Past) -> Iterator[tuple[str, str]]:
+    facts, late = added.facts, "was added after the run had its result"
+    if past.ended:
+        yield next(iter((*facts.added, *facts.changed, *facts.removed)), ""), late
+    elif (end := next((each for each in added.receipts if each.path == layout.RESULT), None)) is not None:
+        yield from ((receipt.path, late) for receipt in added.receipts if receipt.seq > end.seq)
 
 
 def _names(_: str, added: _Added, past: _Past) -> Iterator[tuple[str, str]]:
@@ -139,6 +157,18 @@ def _artifacts(_: str, added: _Added, past: _Past) -> Iterator[tuple[str, str]]:
         place = layout.place(path)
         if place and place.family == "artifact" and path != layout.artifact(hashlib.sha256(data).hexdigest()):
             yield path, "holds something else than its name says"
+
+
+def _sources(_: str, added: _Added, past: _Past) -> Iterator[tuple[str, str]]:
+    """A version of the code comes whole, in one commit, so its name can be made again from what is added."""
+    versions: dict[str, dict[str, bytes]] = {}
+    for path, data in added.facts.added.items():
+        place = layout.place(path)
+        if place and place.family == "source":
+            versions.setdefault(path.split("/")[1], {})[place.stem] = data
+    for code, files in versions.items():
+        if (identity := code_identity(files)) != code:
+            yield layout.source(code, next(iter(sorted(files)))), f"belongs to code {identity}, not {code}"
 
 
 def _start(_: str, added: _Added, past: _Past) -> Iterator[tuple[str, str]]:
@@ -183,11 +213,24 @@ def _answers(_: str, added: _Added, past: _Past) -> Iterator[tuple[str, str]]:
             yield receipt.path, f"answers another request than {path}"
 
 
-def _trailers(run_id: str, added: _Added, past: _Past) -> Iterator[tuple[str, str]]:
-    blocks = [block for block in added.facts.trailers if "Seq" in block]
-    found = {(block.get("Kind"), block.get("Status"), block["Seq"]) for block in blocks}
-    recorded = {(receipt.kind, receipt.status, str(receipt.seq)) for receipt in added.receipts}
-    if found != recorded or any(block.get("Run") != run_id for block in added.facts.trailers):
+def _each_by_itself(run_id: str, added: _Added, past: _Past) -> Iterator[tuple[str, str]]:
+    run_ids = (run_id, past.source_run) if past.source_run else (run_id,)
+    for receipt in added.receipts:
+        for message in check_receipt(run_ids, receipt, added.facts.added[receipt.path]):
+            yield receipt.path, message
+
+
+def _message(run_id: str, added: _Added, past: _Past) -> Iterator[tuple[str, str]]:
+    """Nothing in a message is free: a ledger makes all of it from what the commit adds."""
+    if added.unread:
+        return
+    facts = added.facts
+    files = len(facts.added) + len(facts.changed)
+    subject, _, rest = facts.message.partition("\n")
+    right_subject, _, right_rest = receipts_message(run_id, added.receipts, files).partition("\n")
+    if subject != right_subject:
+        yield "", f"the commit's subject does not say what it adds, which is {right_subject!r}"
+    if rest != right_rest:
         yield "", "the commit's trailers do not say what it adds"
 
 
@@ -196,11 +239,15 @@ _QUESTIONS = {"response": "/request.json", "timer": "/start.json"}
 _RULES: tuple[Rule, ...] = (
     _one_parent,
     _append_only,
+    _something,
+    _nothing_after_the_end,
     _names,
     _artifacts,
+    _sources,
     _start,
+    _each_by_itself,
     _seqs,
     _fingerprints,
     _answers,
-    _trailers,
+    _message,
 )

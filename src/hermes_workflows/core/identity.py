@@ -1,4 +1,4 @@
-"""Which part of a request tells one call from another (SEMANTICS §3), and its fingerprint.
+"""Which part of a request tells one call from another (SEMANTICS §3), and its fingerprint; what tells code from code.
 
 A question is the same question whatever its form is titled and however long it may wait for an answer,
 so of a review only what the answer means counts, with the schema reduced to what validates.
@@ -6,6 +6,7 @@ so of a review only what the answer means counts, with the schema reduced to wha
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -51,3 +52,13 @@ def _identifying(kind: str, request: Mapping[str, Any]) -> Plain:
         "returns": reduced_schema(request["returns"]),
         **shown,
     }
+
+
+def code_identity(files: Mapping[str, bytes]) -> str:
+    """The identity of a version of the code: twelve hex digits over all recorded paths and contents."""
+    digest = hashlib.sha256()
+    for path, data in sorted(files.items()):
+        # Of a foreign repository a path may be no UTF-8.
+        line = f"{path}\0{hashlib.sha256(data).hexdigest()}\n"
+        digest.update(line.encode("utf-8", "surrogateescape"))
+    return digest.hexdigest()[:12]

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..core.clock import Clock
+from ..core.messages import receipts_message
 from ..core.names import check_run_id, run_component
 from ..core.receipts import Author, Receipt
 from ..errors import Conflict, IntegrityError, NotFound, StoreFailure, TemporarilyLocked
@@ -200,7 +201,7 @@ class GitLedger:
         commit = Commit(
             tree=root.oid,
             parents=(before.tip,),
-            message=commits.receipts_message(before.run_id, recorded.receipts, len(items)),
+            message=receipts_message(before.run_id, recorded.receipts, len(items)),
             author=commits.first_author((draft.author for draft in entry.drafts), self._committer),
             committer=self._committer,
             time=commits.commit_time(self._clock.now()),
@@ -234,8 +235,10 @@ class GitLedger:
     def _locate(self, name: str, tip: str) -> Located:
         """Something for every ref: one whose commit cannot be read has no folder, and fails when it is read."""
         try:
-            if tip:
-                return self._snapshots.locate(bytes.fromhex(tip))
+            found = self._snapshots.locate(bytes.fromhex(tip)) if tip else None
+            # One that names another run's commit must not make that run appear twice, and itself not at all.
+            if found and run_component(found.head.run_id) == name.removeprefix(peek.RUNS):
+                return found
         except IntegrityError:
             pass
         return Located(Head(name.removeprefix(peek.RUNS), tip, ""), 0, b"", ended=False)
@@ -251,6 +254,8 @@ class GitLedger:
         """The run as its ref `tip` or, without one, the ledger has it. Raises NotFound, IntegrityError."""
         found = tip or self._sealed.tip(run_component(run_id))
         snapshot = self._snapshots.at(bytes.fromhex(found)) if found else None
+        if snapshot and run_component(snapshot.run_id) != run_component(run_id):
+            raise IntegrityError(f"{peek.RUNS}{run_component(run_id)} points at a commit of run {snapshot.run_id}")
         if snapshot is None or snapshot.run_id != run_id:
             raise NotFound(f"there is no run {run_id}", hint="`hermes-workflows list` shows the runs of this workspace")
         return snapshot if tip else replace(snapshot, sealed=True)

@@ -15,7 +15,7 @@ from ..core import layout
 from ..core.receipts import Receipt
 from ..core.summary import summarize
 from ..core.timestamps import render_time
-from ..errors import IntegrityError, NotFound
+from ..errors import IntegrityError, InvalidInput, NotFound
 from .ports import Head, Ledger
 from .queue_port import Change, Indexed, Queue, ReviewRow, Work
 from .rows import OPEN
@@ -94,7 +94,7 @@ def all_indexed(ledger: Ledger) -> Iterator[Indexed]:
     for head in ledger.heads():
         try:
             yield whole(*ledger.read(head.run_id))
-        except (IntegrityError, NotFound):
+        except (IntegrityError, NotFound, InvalidInput):
             continue
 
 
@@ -149,7 +149,7 @@ def _compare(ledger: Ledger, queue: IndexQueue, *, again: bool) -> Refreshed:
             known = queue.indexed(head.run_id)
             try:
                 row = _read(ledger, None if again else known, head)
-            except (IntegrityError, NotFound) as error:
+            except (IntegrityError, NotFound, InvalidInput) as error:
                 unreadable[head.run_id] = error.message
                 continue
             found.append(row)

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field, replace
 
 from ..core import layout
 from ..core.checks import CommitFacts, check_run
+from ..core.messages import receipts_message
 from ..core.names import check_run_id, run_component
 from ..core.receipts import Receipt
 from ..errors import Conflict, IntegrityError, NotFound
 from .admission import Recorded, admit, check_entry, check_start, read_receipt
-from .commits import receipt_trailers
 from .ports import Appended, Entry, Head, Outcome, Problem
 
 _START = "0" * 40
@@ -150,8 +150,8 @@ class MemoryLedger:
         run.tip = _commit_id(base, entry.run_id, answer)
         run.commits[run.tip] = run.last_seq
         added = {path: data for path, data in answer.files.items() if path not in changed}
-        trailers = tuple(receipt_trailers(entry.run_id, receipt) for receipt in answer.receipts)
-        run.history.append(CommitFacts(run.tip, 1, added, changed, trailers=trailers))
+        message = receipts_message(entry.run_id, answer.receipts, len(answer.files))
+        run.history.append(CommitFacts(run.tip, 1, added, changed, message=message))
         return Appended(run.head(), base, answer.receipts)
 
 

@@ -73,12 +73,13 @@ Outcome = Appended | PathTaken | Stale | Ended
 
 @dataclass(frozen=True)
 class Problem:
-    """Something `verify` found: where (commit, path) and what."""
+    """Something `verify` found: where (commit, path), what, and what to do about it."""
 
     run_id: str
     commit: str
     path: str
     message: str
+    hint: str = ""
 
 
 class Ledger(Protocol):

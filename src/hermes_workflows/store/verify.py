@@ -22,7 +22,7 @@ def verify_run(snapshots: Snapshots, snapshot: Snapshot) -> list[Problem]:
             for finding in check_run(snapshot.run_id, facts, snapshot.content)
         ]
     except IntegrityError as error:
-        return [Problem(snapshot.run_id, "", "", error.message)]
+        return [Problem(snapshot.run_id, "", "", error.message, error.hint or "")]
 
 
 def _chain(snapshots: Snapshots, tip: bytes) -> Iterator[tuple[bytes, Commit, Commit]]:
@@ -47,7 +47,7 @@ def _facts(snapshots: Snapshots, oid: bytes, commit: Commit, parent: Commit, fol
         removed=tuple(change.path for change in inside if not change.new),
         outside=outside,
         odd=tuple(change.path for change in inside if change.new and change.new.mode != FILE),
-        trailers=tuple(commit.trailers()),
+        message=commit.message,
     )
 
 
