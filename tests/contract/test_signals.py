@@ -169,7 +169,8 @@ def test_waiting_for_a_signal_is_no_waiting_for_a_person(made: Desk) -> None:
     made.empty_queue()
     summary, state = made.workspace.summary("wf"), made.workspace.state("wf")
     assert (summary.status, summary.waiting_on) == ("running", None)
-    assert (state.state, state.reason) == ("running", "waiting for the signal deploy now")
+    reason = "waiting for the signal deploy now, an event from outside"
+    assert (state.state, state.reason) == ("running", reason)
     assert state.next_action == "hermes-workflows signal wf 'deploy now' --json …"
 
 

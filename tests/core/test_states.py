@@ -89,7 +89,7 @@ def test_a_parent_tells_how_its_only_child_is() -> None:
 
 def test_waiting_for_a_signal_says_how_to_send_it() -> None:
     shown = state(signals=("go now",), due="2026-11-29T10:00:00.000Z")
-    assert (shown.state, shown.reason) == ("running", "waiting for the signal go now")
+    assert (shown.state, shown.reason) == ("running", "waiting for the signal go now, an event from outside")
     assert shown.next_action == "hermes-workflows signal wf_launch 'go now' --json …"
 
 

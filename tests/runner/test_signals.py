@@ -64,7 +64,7 @@ def test_a_wait_leaves_a_note_with_what_it_takes_and_costs_no_row(desk: Desk) ->
     assert (note.kind, note.status, note.request.name) == ("signal", "started", "deploy")
     assert note.request.returns["required"] == ["version"]
     assert desk.rows() == []
-    assert desk.state().reason == "waiting for the signal deploy"
+    assert desk.state().reason == "waiting for the signal deploy, an event from outside"
     with pytest.raises(InvalidSignal):
         send(desk, {"versio": 1})
 

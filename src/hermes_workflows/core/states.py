@@ -178,7 +178,7 @@ def _sleeping(facts: Facts) -> _Said:
 def _signalled(facts: Facts) -> _Said:
     name = facts.signals[0]
     wanted = f"hermes-workflows signal {facts.run_id} {shlex.quote(name)} --json …"
-    return "running", f"waiting for the signal {_some(facts.signals)}", wanted
+    return "running", f"waiting for the signal {_some(facts.signals)}, an event from outside", wanted
 
 
 def _parent(facts: Facts) -> _Said:
