@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import platform
+import re
 import secrets
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
 from .core import layout
 from .core.encoding import Plain
 from .core.names import check_run_id, slug
-from .core.receipts import Execution, RunRequest, RunStarted
+from .core.receipts import Execution, Receipt, RunRequest, RunStarted
 from .core.redaction import Redactor
 from .core.timestamps import in_milliseconds, render_time
 from .errors import InvalidInput
@@ -21,6 +22,8 @@ from .loader import LoadedWorkflow
 from .versions import versions
 
 _ENV_HINT = "read it from the environment in a step"
+# Looked for in the text, since an input is recorded before any body says what is secret in it.
+_NAMED = re.compile(rb"""\bsecret\(\s*(?:name\s*=\s*)?["']([^"'\\\n]+)["']""")
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,27 @@ def source_files(loaded: LoadedWorkflow, redactor: Redactor) -> dict[str, bytes]
         if redactor.finds(data):
             raise InvalidInput(f"{path} contains a secret, and sources are kept as they are", hint=_ENV_HINT)
     return {layout.source(loaded.code, path): data for path, data in loaded.sources.items()}
+
+
+def secrets_named(loaded: LoadedWorkflow) -> list[str]:
+    """The variables that the sources of a workflow hand to `secret()` by a literal name."""
+    found = (match for data in loaded.sources.values() for match in _NAMED.findall(data))
+    return [name.decode("utf-8", "replace") for name in found]
+
+
+def recorded_names(receipts: Iterable[Receipt]) -> Iterator[str]:
+    """The variables that the recorded requests of a run call secret."""
+    for receipt in receipts:
+        env = receipt.request.get("env") if receipt.kind == "bash" else None
+        for value in env.values() if isinstance(env, Mapping) else ():
+            if isinstance(value, Mapping) and isinstance(name := value.get("secret"), str):
+                yield name
+
+
+def check_id(what: str, name: str, redactor: Redactor) -> None:
+    """Raises InvalidInput for a name with a secret in it: it stands in paths, refs and commits as it is."""
+    if redactor.finds(name.encode("utf-8", "surrogatepass")):
+        raise InvalidInput(f"the {what} contains a secret, and is kept as it is", hint="choose another one")
 
 
 def new_run_id(loaded: LoadedWorkflow, now: datetime) -> str:

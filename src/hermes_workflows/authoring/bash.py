@@ -24,7 +24,10 @@ class Secret:
 
 
 def secret(name: str) -> Secret:
-    """`bash(…, env={"TOKEN": secret("TOKEN")})`: the command gets the value, the receipts get the name."""
+    """`bash(…, env={"TOKEN": secret("TOKEN")})`: the command gets the value, the receipts get the name.
+
+    From the call on, the value is a secret in everything that runners of this workspace record.
+    """
     return Secret(name)
 
 
@@ -104,6 +107,8 @@ def bash(
             options=BashOptions(argv, cwd, variables, timeout, tuple(redact), retry, check),
             key=key,
             key_by=key_by,
+            secrets=tuple(value.name for value in variables.values() if isinstance(value, Secret)),
+            hidden=tuple(redact),
         )
     )
 

@@ -46,7 +46,8 @@ class CallSpec(Generic[T_co]):
     `request` stands in the receipt and in the fingerprint; `refused` says why it cannot. `options` stand in neither:
     timeouts, retries, mocks, and whatever an executor needs in clear. `decode` turns a completed receipt into the
     body's value; `failure` is raised for a failed one, `timed_out` for one that ran over its time. `expires` is for
-    calls that are answered from outside: seconds after which a runner ends them.
+    calls that are answered from outside: seconds after which a runner ends them. `secrets` are names of variables, and
+    `hidden` values, that are secret from this call on.
     """
 
     kind: str
@@ -60,6 +61,8 @@ class CallSpec(Generic[T_co]):
     key: str | None = None
     key_by: object = None
     refused: UnstorableValue | None = None
+    secrets: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
 
 
 class Call(Generic[T_co]):
@@ -98,6 +101,8 @@ class Call(Generic[T_co]):
         self._waiters: list[asyncio.Future[Any]] = []
         self._ready: tuple[T_co] | None = None
         self.refused = spec.refused
+        # First of all: a key is made of what the author says, too.
+        run.hide(spec.secrets, spec.hidden)
         self.key = run.claim(spec, self.site)
         self.request: Mapping[str, Plain] = run.redactor.plain(dict(spec.request))  # type: ignore[assignment]
         self.fingerprint = self._fingerprint()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import random
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -39,6 +39,12 @@ __all__ = ["Decision", "Definition", "End", "LiveRun", "advance", "rebuild"]
 
 
 class LiveRun:
+    """`secret` gives the value of a variable that the body has named a secret, or None when there is none.
+
+    Requests are redacted by what `redactor` knows and what this body itself has named so far. What other bodies name
+    must not change them: a body that is rebuilt in another process has to ask for the same.
+    """
+
     def __init__(
         self,
         run_id: str,
@@ -48,6 +54,7 @@ class LiveRun:
         redactor: Redactor | None = None,
         limits: Limits | None = None,
         root: str | None = None,
+        secret: Callable[[str], str | None] | None = None,
     ) -> None:
         self.run_id = run_id
         self.definition = definition
@@ -55,6 +62,9 @@ class LiveRun:
         self.redactor = redactor or Redactor()
         self.limits = limits or Limits()
         self.root = root
+        self.hidden: dict[str, str] = {}
+        self._secret = secret
+        self._named: set[str] = set()
         self.after = 0
         self.seq = started.seq
         self.evicting = False
@@ -161,6 +171,21 @@ class LiveRun:
         key = self.loop.scope.key(spec.name, key=spec.key, key_by=spec.key_by)
         self._claim(key, site)
         return key
+
+    def hide(self, names: Sequence[str], values: Sequence[str] = ()) -> None:
+        """Variables of these names, and these values, are secrets from now on."""
+        found: dict[str, str] = {}
+        for value in values:
+            if value not in self.hidden.values():
+                label = f"redact-{len(self.hidden) + 1}"
+                self.hidden[label] = found[label] = value
+        for name in names:
+            if name not in self._named and self._secret is not None and (known := self._secret(name)):
+                found[name] = known
+            self._named.add(name)
+        if found:
+            self.redactor = self.redactor.extended(found)
+            self._endings = Endings(self.redactor, self.root)
 
     def written(self, item: Written) -> None:
         self._calls.written(item)

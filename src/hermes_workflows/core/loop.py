@@ -18,6 +18,7 @@ from types import CodeType, FrameType
 from typing import Any, Protocol, TypeVarTuple
 
 from ..errors import AuthoringError, NotInAWorkflow
+from .redaction import Redactor
 from .scopes import Scope
 from .sites import waiting_site
 from .tasks import UNNAMED, BodyFuture, BodyTask, InertTask
@@ -36,6 +37,7 @@ class Owner(Protocol):
 
     evicting: bool
     root: str | None
+    redactor: Redactor
 
     def time(self) -> float: ...
     def timer_created(self, handle: asyncio.TimerHandle, seconds: float) -> None: ...
@@ -50,11 +52,14 @@ class BodyLoop(asyncio.AbstractEventLoop):
         self.tasks: dict[int, BodyTask] = {}
         self.escaped: BaseException | None = None
         self.diagnostics: list[str] = []
-        self.root = Scope()
+        self.root = Scope(clean=self._without_secrets)
         self.generators: list[AsyncGenerator[Any, Any]] = []
         self._ready: deque[asyncio.Handle] = deque()
         self._salt = salt
         self._created = 0
+
+    def _without_secrets(self, text: str) -> str:
+        return self.owner.redactor.text(text)
 
     # -- what asyncio asks for -------------------------------------------------------------------------------
 

@@ -25,7 +25,7 @@ class Signals:
 
     def waits(self, call: Call[Any]) -> Receipt | None:
         """The kept signal that a new wait gets at once; None when it has to wait."""
-        name = clean_key(call.spec.name)
+        name = clean_key(str(call.request["name"]))
         if self._kept[name]:
             return self._kept[name].popleft()
         self._waits[name].append(call)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -136,6 +136,7 @@ def _drafts(
         execution=Execution(finished_at=given.at, provenance=given.by),
     )
     if not given.happened:
+    given = replace(given, by=workspace.without_secrets(given.by))
         return (draft(note, author),)
     return draft(note, author), draft(_result(workspace, given, intent, _codec(workspace, receipts, intent)), author)
 

@@ -76,9 +76,10 @@ class _Replay:
             self.run_id,
             self.loaded.definition,
             self.history.started,
-            redactor=self.workspace.redactor,
+            redactor=self.workspace.declared,
             limits=self.workspace.limits,
             root=str(self.workspace.root),
+            secret=self.workspace.secret,
         )
         for told, _ in self.accepted:
             live.accepted.add(told["key"], told["recorded"], told["present"])
@@ -171,6 +172,7 @@ def _for_people(error: Divergence, key: str) -> Divergence:
 
 def _record(workspace: Workspace, wish: Wish, receipts: Sequence[Receipt], replay: _Replay) -> bool:
     """False when the run has moved on meanwhile."""
+    by = workspace.without_secrets(wish.by)
     request: dict[str, Any] = {
         "accepted": [dict(told) for told, _ in replay.accepted],
         "why": workspace.redactor.text(wish.why),
@@ -181,14 +183,14 @@ def _record(workspace: Workspace, wish: Wish, receipts: Sequence[Receipt], repla
         key="accept",
         status="accept",
         request=request,
-        execution=Execution(finished_at=workspace.clock.now(), provenance=wish.by, code=replay.loaded.code),
+        execution=Execution(finished_at=workspace.clock.now(), provenance=by, code=replay.loaded.code),
     )
     told = [*receipts, note]
     seq = replay.history.seq
     after = summarize(wish.run_id, receipts).apply([note.at(seq + 1)])
     entry = Entry(
         wish.run_id,
-        (draft(note, Author(wish.by.by)),),
+        (draft(note, Author(by.by)),),
         decided_at=seq,
         # This code has decided in the run now, also if it never writes anything else to it.
         files={**source_files(replay.loaded, workspace.redactor), layout.README: render(after, told)},

@@ -227,9 +227,10 @@ class Bodies:
             run_id,
             loaded.definition,
             history.started,
-            redactor=self._workspace.redactor,
+            redactor=self._workspace.declared,
             limits=self._workspace.limits,
             root=str(self._workspace.root),
+            secret=self._workspace.secret,
         )
         known = any(receipt.execution.code == loaded.code for receipt in receipts)
         held = Held(live, loaded, head, RunSummary(run_id), sources={} if known else self._sources(loaded))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, get_args
 
 from ..core import layout
@@ -195,7 +196,9 @@ class Dispatcher:
         made = held.attempts.get(call.key, 0)
         notes = (held.live.noted.get(layout.attempt(call.key, number)) for number in range(1, made + 1))
         earlier = tuple(note for note in notes if note is not None and note.status == "failed")
-        job = Job(held.run_id, call, made + 1, held.loaded.code, self.around, earlier)
+        # What bodies have named by now, of this run and of others, and what this run hides by its value.
+        redactor = self.records.workspace.redactor.extended(held.live.hidden)
+        job = Job(held.run_id, call, made + 1, held.loaded.code, replace(self.around, redactor=redactor), earlier)
         self.active[lease.token] = Active(lease, job)
         self._start(lease, job)
 

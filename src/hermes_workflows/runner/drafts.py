@@ -271,7 +271,7 @@ def _call_receipt(
 
 def _author(job: Job) -> Author:
     call = job.call
-    return Author(f"agent {call.spec.name}") if call.kind == "agent" else Author(call.kind)
+    return Author(f"agent {call.request['name']!s}") if call.kind == "agent" else Author(call.kind)
 
 
 def child_ended(start: Receipt, child_end: RunEnded, tip: str, now: datetime, stamp: Stamp) -> Draft:

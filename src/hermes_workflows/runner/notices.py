@@ -124,7 +124,8 @@ class Notices:
                 timeout=SECONDS,
                 keep_bytes=4096,
             )
-            outcome = run_command(command, stop=going.stop, redactor=around.redactor, now=around.clock.now)
+            redactor = self._records.workspace.redactor
+            outcome = run_command(command, stop=going.stop, redactor=redactor, now=around.clock.now)
             if (said := _failure(outcome)) is not None:
                 log.warning("%s: notify (%s of %s) %s", notice["workflow_id"], notice["event"], notice["key"], said)
         except Exception:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from ..errors import HermesError
 from ..facts import busy_line
 from ..settings import Agents, AgentSettings
+from ..starting import check_id
 from ..store.queue_port import Lease
 from .dispatch import Dispatcher
 from .executors import execute
@@ -78,6 +79,8 @@ class Runner:
         self._inbox: queue.SimpleQueue[tuple[Dispatcher, Finished | Attempted] | None] = queue.SimpleQueue()
         self._decider = Decider(options.slices)
         self._pool = Pool(max(options.concurrency, 1))
+        for workspace in workspaces:
+            check_id("runner's name", options.worker_id, workspace.redactor)
         self._dispatchers = [self._dispatcher(each) for each in workspaces]
         self._upkeep = [Upkeep(each.records, each.around.agents) for each in self._dispatchers]
         self._clock = workspaces[0].clock

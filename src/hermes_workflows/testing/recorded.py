@@ -71,7 +71,7 @@ class _Book:
         history = fold(receipts)
         definition = workflow or Loader(self.registry).load(history.started.request.workflow).definition
         named = {name: value for name in self.registry.redact if (value := os.environ.get(name))}
-        scene = Scene(Redactor(named, os.environ), str(self.registry.root))
+        scene = Scene(Redactor(named, os.environ), str(self.registry.root), os.environ.get)
         try:
             replay(scene, run_id, definition, history, decider)
         except ReplayMismatch:

@@ -76,7 +76,7 @@ def run_workflow(
     time = clock_of(clock)
     surroundings = Surroundings(time, dict(os.environ) if environment is None else environment)
     workspace = _workspace(workflow, (root or Path.cwd()).resolve(), surroundings)
-    scene = Scene(workspace.redactor, str(workspace.root))
+    scene = Scene(workspace.declared, str(workspace.root), workspace.secret)
     stand_ins = StandIns(Scripts("agents", agents), Scripts("commands", commands))
     people = People(workspace, Scripts("answers", answers), Scripts("signals", signals))
     driver = Driver(workspace, time, stand_ins, people, timeout)

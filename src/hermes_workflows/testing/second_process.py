@@ -81,7 +81,7 @@ class Verdict:
 def judge(request: Request) -> Verdict:
     """Decide all runs again. Never raises for what a run or its module does."""
     named = {name: value for name in request.redact if (value := request.environment.get(name))}
-    scene = Scene(Redactor(named, request.environment), request.root)
+    scene = Scene(Redactor(named, request.environment), request.root, request.environment.get)
     decider = quiet_decider()
     try:
         for run in request.runs:

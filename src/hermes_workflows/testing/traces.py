@@ -6,7 +6,7 @@ A decision is compared as a set of calls, each with its fingerprint; lines and r
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -92,6 +92,7 @@ class Scene:
 
     redactor: Redactor
     root: str | None
+    secret: Callable[[str], str | None] | None = None
 
     def replay(self, run_id: str, definition: Definition, history: History, *, traced: bool = True) -> Replayed:
         """Decide again, from the start to the newest receipt; executes nothing.
@@ -99,7 +100,7 @@ class Scene:
         Raises ReplayMismatch where the present code decides otherwise than recorded.
         """
         kind = _Traced if traced else LiveRun
-        live = kind(run_id, definition, history.started, redactor=self.redactor, root=self.root)
+        live = kind(run_id, definition, history.started, redactor=self.redactor, root=self.root, secret=self.secret)
         try:
             decision = rebuild(live, history)
             asked = tuple(asked_for(call, self.root) for call in live.outstanding.values())
