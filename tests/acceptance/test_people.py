@@ -159,3 +159,36 @@ def test_text_of_an_agent_cannot_drive_the_terminal(tmp_path: Path) -> None:
         seen = made.terminal(*command)[1]
         assert "Ship" in seen
         assert not [part for part in ("\x1b[2J", "\x07", "\u202e", "\r") if part in seen]
+
+
+def test_null_is_an_answer_where_the_type_has_it(tmp_path: Path) -> None:
+    made = place(tmp_path / "ws")
+    (made.root / "maybe.py").write_text(
+        "from hermes_workflows import ask, workflow\n\n\n@workflow\nasync def maybe() -> bool | None:\n"
+        "    return await ask('Yes, no, or neither?', key='q', returns=bool | None)\n",
+    )
+    made.run("run", "maybe.py", "--id", "m", "--drain")
+    assert made.run("review", "respond", "m", "q", "--json", "null").code == 0
+    assert made.run("review", "show", "m", "q").json["status"] == "completed"
+
+
+def test_an_answer_that_is_needed_is_asked_for_again_when_nothing_was_typed(tmp_path: Path) -> None:
+    made = place(tmp_path / "ws")
+    (made.root / "word.py").write_text(
+        "from hermes_workflows import ask, workflow\n\n\n@workflow\nasync def word() -> str:\n"
+        "    return await ask('Which?', key='q', returns=str)\n",
+    )
+    made.run("run", "word.py", "--id", "w", "--drain")
+    code, seen = made.terminal("review", "respond", "w", "q", typed="\nthis one\n")
+    assert (code, made.run("review", "show", "w", "q").json["answer"]) == (0, "this one")
+    assert "an answer is needed" in seen
+
+
+def test_waiting_for_a_run_ends_at_a_question_of_its_child(tmp_path: Path) -> None:
+    made = place(tmp_path / "ws")
+    (made.root / "family.py").write_text(
+        "from hermes_workflows import ask, workflow\n\n\n@workflow\nasync def kid() -> str:\n"
+        "    return await ask('Which?', key='q', returns=str)\n\n\n"
+        "@workflow\nasync def parent() -> str:\n    return await kid()\n",
+    )
+    assert made.run("run", "family.py:parent", "--id", "p", "--drain").code == 3

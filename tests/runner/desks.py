@@ -21,6 +21,7 @@ from hermes_workflows.runner.slices import SliceLimits
 from hermes_workflows.runner.worker import Runner, RunnerOptions, RunnerReport
 from hermes_workflows.settings import AgentSettings
 from hermes_workflows.store import index
+from hermes_workflows.store.liveness import Process, this_host
 from hermes_workflows.store.memory_ledger import MemoryLedger
 from hermes_workflows.store.memory_queue import MemoryQueue
 from hermes_workflows.store.ports import Appended, Entry, Outcome
@@ -29,6 +30,8 @@ from hermes_workflows.store.sqlite_queue import SqliteQueue
 from hermes_workflows.workspace import Surroundings, Workspace
 
 DEADLINE = 20.0
+# No pid is this high.
+GONE = Process(this_host(), 1 << 30, "1")
 HEAD = """
 import asyncio
 from datetime import datetime, timedelta
@@ -161,7 +164,8 @@ class Desk:
         self.workspace.start(ref, given, run_id=run_id)
 
     def runner(self, worker: str = "ada", on: Workspace | None = None, **options: Any) -> Runner:
-        chosen = RunnerOptions(worker, **{"idle_exit_after": 0.0, **options})
+        # A runner of a test dies, and its process, which is the test's own, lives on.
+        chosen = RunnerOptions(worker, **{"idle_exit_after": 0.0, "process": GONE, **options})
         return Runner([on or self.workspace], chosen)
 
     def work(self, worker: str = "ada", on: Workspace | None = None, **options: Any) -> RunnerReport:

@@ -11,6 +11,7 @@ from tests.runner.desks import Desk, Fate, Killed, somebody, until
 from hermes_workflows.core.receipts import ControlReceipt
 from hermes_workflows.errors import Conflict, InvalidInput, NotFound
 from hermes_workflows.review.resolving import Resolution
+from hermes_workflows.store.liveness import Process
 
 PAY = """
 @step(at_most_once=True)
@@ -272,3 +273,15 @@ def test_whichever_write_the_runner_dies_at_there_is_one_effect(desk: Desk, writ
         # What a person finds out: the sink has counted it or not.
         resolve(desk, bool(desk.effects()), {"paid": 5})
     assert (finish(desk), desk.effects()) == ({"paid": 5}, ["paid 5"])
+
+
+def test_a_process_that_lives_is_not_decided_over_although_the_index_is_lost(desk: Desk) -> None:
+    desk.write(PAY)
+    desk.start()
+    with pytest.raises(Killed):
+        desk.work(on=desk.process(Fate(writes=AFTER_EFFECT)), process=Process.current())
+    desk.clock.advance(31.0)
+    desk.work("bob")
+    desk.lose_index()
+    with pytest.raises(Conflict, match="is up and may still be executing pay"):
+        resolve(desk, False)

@@ -10,6 +10,7 @@ from tests.runner.desks import QUICK, Desk, Fate, Killed, scripted_agent, until
 
 from hermes_workflows.core import layout
 from hermes_workflows.core.receipts import Author, Execution, draft
+from hermes_workflows.settings import AgentSettings
 from hermes_workflows.store.ports import Entry
 
 OTHERS = """
@@ -353,6 +354,14 @@ async def flow() -> str:
     text = await agent("writer", "Write.", returns=str)
     return text
 """
+
+
+def test_a_mistyped_agent_program_leaves_the_run_for_a_runner_that_has_the_right_one(desk: Desk) -> None:
+    desk.run(AGENT, agents={"*": AgentSettings("command", (str(desk.root / "nothere"),))})
+    assert desk.marks() == ["agent-not-started"]
+    assert "the agent 'writer' was not asked" in desk.state().reason
+    desk.work("bob", agents=scripted_agent(desk.root, "say('written')"))
+    assert desk.summary().result == "written"
 
 
 def test_an_agent_call_waits_for_a_runner_that_has_an_agent(desk: Desk) -> None:

@@ -35,6 +35,10 @@ def _ask(field: Field) -> tuple[bool, Plain]:
         text = click.prompt(readable(label), default="", show_default=False, err=True)
         if not text and not field.required:
             return False, None
+        if not text:
+            # The first answer wins for ever: a key pressed too early must not be one.
+            click.echo("  an answer is needed", err=True)
+            continue
         try:
             return True, read(field, text)
         except InvalidInput as error:

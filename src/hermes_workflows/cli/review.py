@@ -112,10 +112,11 @@ def _answer(workspace: Workspace, question: Review, person: Provenance, given: M
     assert question.request.request is not None  # a request receipt always holds its question
     form = form_of(question.request.request.returns)
     payload = _payload(form, given)
-    if payload is not None or question.response is not None or not interactive():
-        if payload is None and question.response is None:
+    if payload is not _NOTHING or question.response is not None or not interactive():
+        if payload is _NOTHING and question.response is None:
             raise InvalidInput("no answer was given", hint="pass --json, or --action and --field, or use a terminal")
-        return workspace.answer(question.run_id, question.request.key, payload, person)
+        said = None if payload is _NOTHING else payload
+        return workspace.answer(question.run_id, question.request.key, said, person)
     click.echo(_text(question), err=True)
     while True:
         try:
@@ -125,8 +126,12 @@ def _answer(workspace: Workspace, question: Review, person: Provenance, given: M
             click.echo(error.message, err=True)
 
 
+# No answer on the command line: None is one.
+_NOTHING: Any = object()
+
+
 def _payload(form: Form, given: Mapping[str, Any]) -> Plain:
-    """The answer as the flags say it; None when they say nothing."""
+    """The answer as the flags say it; `_NOTHING` when they say nothing."""
     from ..review.forms import read
     from .inputs import read_json
 
@@ -142,7 +147,9 @@ def _payload(form: Form, given: Mapping[str, Any]) -> Plain:
         return read_json(given["text"], "--json")
     if list(flags) == ["action"] and not form.is_object:
         return read(form.fields[0], flags["action"])
-    return form.assemble({name: read(form.field(name), text) for name, text in flags.items()}) if flags else None
+    if not flags:
+        return _NOTHING  # type: ignore[no-any-return]
+    return form.assemble({name: read(form.field(name), text) for name, text in flags.items()})
 
 
 def _document(found: Review) -> dict[str, Any]:

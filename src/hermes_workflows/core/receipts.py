@@ -92,6 +92,8 @@ class Execution(BaseModel):
     expires_at: Time | None = None
     evidence: dict[str, dict[str, Any]] | None = None
     tip: str | None = None
+    # An at-most-once intent: the process that may still be executing the step, whatever became of SQLite.
+    process: str | None = None
     # The id of a child run: it begins with its parent's, so two equal runs never share it.
     child: str | None = None
     # run.json only

@@ -34,6 +34,7 @@ from ..core.timestamps import parse_time
 from ..core.values import TypeCodec, ValueMismatch
 from ..errors import Conflict, HermesError, InvalidInput, NotFound, TemporarilyLocked
 from ..facts import is_healthy
+from ..store.liveness import Process, this_host
 from ..store.ports import Appended, Entry
 
 if TYPE_CHECKING:
@@ -118,15 +119,24 @@ def _refuse_while_executing(workspace: Workspace, intent: CallReceipt) -> None:
     for row in workspace.queue.runners():
         older = begun is None or parse_time(row.started_at) <= begun
         if row.runner_id == intent.execution.runner and older and is_healthy(row, workspace.clock):
-            raise Conflict(
-                f"runner {row.runner_id} (process {row.pid}) is up and may still be executing {intent.key}",
-                hint="wait for its result, or stop that runner first",
-            )
+            raise _still_up(row.runner_id, row.pid, intent)
+    # Heartbeats go with the SQLite file; the intent names its process by itself.
+    process = Process.from_text(intent.execution.process) if intent.execution.process else None
+    if process is not None and process.host == this_host() and not process.gone():
+        raise _still_up(intent.execution.runner, process.pid, intent)
+
+
+def _still_up(runner: str | None, pid: int, intent: CallReceipt) -> Conflict:
+    return Conflict(
+        f"runner {runner} (process {pid}) is up and may still be executing {intent.key}",
+        hint="wait for its result, or stop that runner first",
+    )
 
 
 def _drafts(
     workspace: Workspace, given: Resolution, intent: CallReceipt, receipts: Sequence[Receipt]
 ) -> tuple[Draft, ...]:
+    given = replace(given, by=workspace.without_secrets(given.by))
     author = Author(given.by.by)
     note = ControlReceipt(
         path=layout.control(next_control(receipts), "resolve"),
@@ -136,7 +146,6 @@ def _drafts(
         execution=Execution(finished_at=given.at, provenance=given.by),
     )
     if not given.happened:
-    given = replace(given, by=workspace.without_secrets(given.by))
         return (draft(note, author),)
     return draft(note, author), draft(_result(workspace, given, intent, _codec(workspace, receipts, intent)), author)
 

@@ -76,6 +76,8 @@ def _world(job: Job, settings: AgentSettings, cwd: Path) -> World:
         name: secrets[value.name] if isinstance(value, FromEnvironment) else value
         for name, value in settings.env.items()
     }
+    if not cwd.is_dir():
+        raise InvalidInput(f"workspace_dir: {cwd}: there is no such folder", hint="make it in a step before")
     return World(
         cwd=cwd,
         env=clean_environment(around.environment, given, around.rules),

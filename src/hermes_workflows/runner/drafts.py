@@ -111,11 +111,11 @@ def child_started(call: Call[Any], child_id: str, now: datetime, stamp: Stamp) -
     return _noted(call, now, stamp, child=child_id)
 
 
-def intent(call: Call[Any], number: int, now: datetime, stamp: Stamp) -> Draft:
+def intent(call: Call[Any], number: int, now: datetime, stamp: Stamp, process: str) -> Draft:
     """The promise that an at-most-once body is about to run, for the `number`-th time."""
     if number == 1:
-        return _noted(call, now, stamp)
-    return _noted(call, now, stamp, path=layout.attempt(call.key, number), attempt=number)
+        return _noted(call, now, stamp, process=process)
+    return _noted(call, now, stamp, path=layout.attempt(call.key, number), attempt=number, process=process)
 
 
 def step_unknown(intent: Receipt, now: datetime, stamp: Stamp) -> Draft:

@@ -47,7 +47,7 @@ def promise(records: Records, held: Held, call: Call[Any]) -> bool:
             code=held.loaded.code,
         )
     now, stamp = records.workspace.clock.now(), records.stamp(held)
-    intent = drafts.intent(call, executions(held, call.key) + 1, now, stamp)
+    intent = drafts.intent(call, executions(held, call.key) + 1, now, stamp, records.process.to_text())
     return records.decide(held, [intent]) and call.key in held.live.outstanding
 
 

@@ -18,6 +18,7 @@ from ..core.summary import RunSummary, summarize
 from ..core.timestamps import render_time
 from ..errors import HermesError, NotFound, StoreFailure, TemporarilyLocked
 from ..store.index import review_rows
+from ..store.liveness import Process
 from ..store.ports import Appended, Entry, Outcome, PathTaken, Stale
 from ..store.queue_port import Change, Claim, Indexed, Lease, Stuck, Work
 from .bodies import Bodies, CannotAdvance, Held
@@ -62,9 +63,11 @@ class Pending:
 class Records:
     """The ledger, the bodies and the pending change of one database, kept in step."""
 
-    def __init__(self, workspace: Workspace, runner_id: str, decider: Decider) -> None:
+    def __init__(self, workspace: Workspace, runner_id: str, decider: Decider, process: Process | None = None) -> None:
         self.workspace = workspace
         self.runner_id = runner_id
+        # Whom intents name: the process that may still be at it when nobody hears from it any more.
+        self.process = process or Process.current()
         self.bodies = Bodies(workspace, decider, log.warning)
         self.pending = Pending()
         # Whether a run has ended here since somebody last asked, who will seal it.

@@ -41,11 +41,11 @@ class Finished:
 
     @property
     def given_back(self) -> bool:
-        """Somebody else will execute it: this runner ends, or has no agent."""
+        """Somebody else will execute it: this runner ends, has no agent, or one that cannot be started."""
         error = self.executed.error
         if self.executed.status == "cancelled" and self.job.stop.reason == SHUTDOWN:
             return True
-        return error is not None and error.type == "NoAgent"
+        return error is not None and self.job.call.kind == "agent" and error.type in ("NoAgent", "NotStarted")
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ class Results:
         if finished.given_back:
             pending.release.append(lease)
             if finished.job.stop.reason != SHUTDOWN:
-                self._records.stuck(lease.work.run_id, _no_agent(finished.job), lease.work.key)
+                self._records.stuck(lease.work.run_id, _no_agent(finished), lease.work.key)
             return
         pending.finish.append(lease)
         if (pause := pause_after(finished)) is not None:
@@ -184,8 +184,15 @@ def failure_to_mend(finished: Finished) -> Failure | None:
     return None if code == 0 else Failure(type=BashFailed.__name__, message=f"exited {code!r}")
 
 
-def _no_agent(job: Job) -> CannotAdvance:
-    name = str(job.call.request["name"])
+def _no_agent(finished: Finished) -> CannotAdvance:
+    name, error = str(finished.job.call.request["name"]), finished.executed.error
+    if error is not None and error.type == "NotStarted":
+        # A mistyped program is the operator's fault, and no reason to end a run that cost money so far.
+        return CannotAdvance(
+            "agent-not-started",
+            f"the agent {name!r} was not asked: {error.message}",
+            "mend the runner's --agent-command, --agent or the registry's agents, and start it again",
+        )
     return CannotAdvance(
         "no-agent",
         f"the call asks the agent {name!r}, and the runner that took it has nobody of this name",

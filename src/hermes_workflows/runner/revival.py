@@ -19,7 +19,7 @@ from .results import AGENT
 # Nothing but other code can lift these: the same code would decide the same.
 _BY_CODE = frozenset({"divergence", "deadlock", "blocked", "poison", "input", "secret"})
 # The body replays; it can be told that it is cancelled, and clean up.
-_BODY_IS_WELL = frozenset({"no-agent", NEEDS_DECISION, "child-id"})
+_BODY_IS_WELL = frozenset({"no-agent", "agent-not-started", NEEDS_DECISION, "child-id"})
 
 
 class Reviver:

@@ -11,6 +11,7 @@ from ..errors import HermesError
 from ..facts import busy_line
 from ..settings import Agents, AgentSettings
 from ..starting import check_id
+from ..store.liveness import Process
 from ..store.queue_port import Lease
 from .dispatch import Dispatcher
 from .executors import execute
@@ -44,7 +45,8 @@ LEAVE_SECONDS = 8.0
 class RunnerOptions:
     """`max_commands` counts claimed rows; `idle_exit_after` in seconds, None to run for ever; `once`: one row.
 
-    `agents` go before those of the registry, `agent_fallback` before the registry's `*`.
+    `agents` go before those of the registry, `agent_fallback` before the registry's `*`. `process` is who executes
+    at-most-once steps, this process when None.
     """
 
     worker_id: str
@@ -56,6 +58,7 @@ class RunnerOptions:
     agent_fallback: AgentSettings | None = None
     once: bool = False
     slices: SliceLimits = field(default_factory=SliceLimits)
+    process: Process | None = None
 
 
 Reason = Literal["idle", "max-commands", "once", "stopped", "nothing-queued"]
@@ -76,11 +79,11 @@ class Runner:
     def __init__(self, workspaces: Sequence[Workspace], options: RunnerOptions) -> None:
         self._workspaces = workspaces
         self._options = options
+        for workspace in workspaces:
+            check_id("runner's name", options.worker_id, workspace.redactor)
         self._inbox: queue.SimpleQueue[tuple[Dispatcher, Finished | Attempted] | None] = queue.SimpleQueue()
         self._decider = Decider(options.slices)
         self._pool = Pool(max(options.concurrency, 1))
-        for workspace in workspaces:
-            check_id("runner's name", options.worker_id, workspace.redactor)
         self._dispatchers = [self._dispatcher(each) for each in workspaces]
         self._upkeep = [Upkeep(each.records, each.around.agents) for each in self._dispatchers]
         self._clock = workspaces[0].clock
@@ -246,7 +249,7 @@ class Runner:
             recorded=lambda run_id: workspace.ledger.read(workspace.resolve(run_id))[1],
             rules=workspace.registry.environment,
         )
-        records = Records(workspace, self._options.worker_id, self._decider)
+        records = Records(workspace, self._options.worker_id, self._decider, self._options.process)
 
         def start(lease: Lease, job: Job) -> None:
             self._pool.submit(lambda: self._execute(dispatcher, lease, job))
