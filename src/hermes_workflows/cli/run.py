@@ -46,6 +46,7 @@ def run(
     """
     from ..loader import Loader
     from ..starting import check_deadline, check_start
+    from .guard import guarded
     from .inputs import read_json
     from .times import deadline_of
 
@@ -58,7 +59,8 @@ def run(
     given = None if text is None else read_json(text, "--input-json")
     loader = Loader(scope.registry)
     # Before anything is made on disk: a mistake leaves no trace.
-    loaded = loader.load(workflow, scope.start)
+    with guarded(lambda: [scope.redactor], own_process=scope.session.own_process):
+        loaded = loader.load(workflow, scope.start)
     check_start(loaded, given, run_id)
     until = deadline_of(deadline, entry, scope.clock.now())
     if not paths.receipts.exists():
@@ -67,7 +69,7 @@ def run(
         summary = workspace.start(loaded.ref, given, run_id=run_id, deadline=until)
         warn_of_split(scope, workspace)
         if drain:
-            summary = _drain(workspace, summary.run_id)
+            summary = _drain(scope, workspace, summary.run_id)
         elif wait:
             summary = _wait(workspace, summary.run_id, timeout)
         state = workspace.observe(summary)
@@ -105,10 +107,10 @@ def warn_of_split(scope: Scope, workspace: Workspace) -> None:
         scope.output.talk(f"warning: {finding.what}; {finding.hint}")
 
 
-def _drain(workspace: Workspace, run_id: str) -> RunSummary:
+def _drain(scope: Scope, workspace: Workspace, run_id: str) -> RunSummary:
     from .runner import drain
 
-    drain(workspace)
+    drain(scope.session, workspace)
     return workspace.summary(run_id)
 
 

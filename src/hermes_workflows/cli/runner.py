@@ -16,6 +16,7 @@ from ..facts import is_healthy
 from ..registry import DatabasePaths
 from ..store.row_keys import FOREVER
 from .agents import agent_options, chosen_agents, fallback_agent
+from .guard import guarded
 from .hashseed import fix_hash_seed
 from .scope import Scope, Session, output_options, scoped
 from .show import columns, runner_document, work_document
@@ -115,14 +116,14 @@ def doctor(scope: Scope) -> int:
     return report(scope, examine_runners)
 
 
-def drain(workspace: Workspace) -> None:
+def drain(session: Session, workspace: Workspace) -> None:
     """Execute in this process until nothing is left to do."""
     from ..runner.worker import Runner, RunnerOptions
 
-    _logging()
     fallback = fallback_agent(workspace.environment)
     options = RunnerOptions(_worker_id(), idle_exit_after=_DRAIN_IDLE_SECONDS, agent_fallback=fallback)
-    with _stopped_by_signals(made := Runner([workspace], options)) as stopped:
+    made = Runner([workspace], options)
+    with _working(session, [workspace]), _stopped_by_signals(made) as stopped:
         made.run()
     if signal.SIGINT in stopped:
         raise KeyboardInterrupt
@@ -133,7 +134,6 @@ def _work(session: Session, *, config: str | None, dbs: Sequence[str], once: boo
     from ..runner.worker import Runner, RunnerOptions
 
     fix_hash_seed(session)
-    _logging()
     scope = Scope(session, config, dbs[0] if dbs else None)
     agents = chosen_agents(options, session.environment, scope.start)
     name = options.pop("worker_id") or _worker_id()
@@ -147,7 +147,7 @@ def _work(session: Session, *, config: str | None, dbs: Sequence[str], once: boo
             for paths in _databases(scope, dbs)
         ]
         made = Runner(workspaces, chosen)
-        with _stopped_by_signals(made) as stopped:
+        with _working(session, workspaces), _stopped_by_signals(made) as stopped:
             report = made.run()
     document = {"worker_id": report.worker_id, "commands": report.commands, "reason": report.reason}
     scope.output.data(document, lambda: _report_text(report))
@@ -188,6 +188,9 @@ def _stopped_by_signals(made: Runner) -> Iterator[list[int]]:
             signal.signal(number, handler)
 
 
-def _logging() -> None:
-    """What the runner tells while it works goes to stderr, one line an event."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", force=True)
+@contextmanager
+def _working(session: Session, workspaces: Sequence[Workspace]) -> Iterator[None]:
+    """What a runner and its workflows tell while they work goes to stderr, without secrets."""
+    with guarded(lambda: [each.redactor for each in workspaces], own_process=session.own_process):
+        logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", force=True)
+        yield

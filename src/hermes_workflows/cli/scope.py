@@ -18,6 +18,7 @@ from ..store.fast_status import DatabaseGone, FastIndex
 from .output import Output
 
 if TYPE_CHECKING:
+    from ..core.redaction import Redactor
     from ..workspace import Workspace
 
 
@@ -54,6 +55,15 @@ class Scope:
         for warning in registry.warnings:
             self.output.talk(f"warning: {warning}")
         return registry
+
+    @property
+    def redactor(self) -> Redactor:
+        """What is known to be secret before a database is open."""
+        from ..core.redaction import Redactor
+
+        environment = self.session.environment
+        named = {name: value for name in self.registry.redact if (value := environment.get(name))}
+        return Redactor(named, environment)
 
     def paths(self, default: str | None = None) -> DatabasePaths:
         """The database that `--db` names, else `default` (an alias), else the registry's own default."""
