@@ -12,7 +12,7 @@ from typing import Literal
 from .core.impurities import impurities
 from .core.source_names import SourceModule
 from .errors import HermesError
-from .facts import is_healthy
+from .facts import is_healthy, runnable
 from .loader import LoadedWorkflow, Loader
 from .looking import LookingQueue
 from .registry import DatabasePaths, Registry
@@ -77,15 +77,15 @@ def examine_runners(workspace: Workspace) -> list[Finding]:
     if (split := split_of(workspace)) is not None:
         findings.append(split)
     healthy = [row for row in workspace.queue.runners() if is_healthy(row, workspace.clock)]
-    runnable = [row for row in workspace.queue.work() if row.status in ("queued", "expired")]
+    due = runnable(workspace.queue.work(), workspace.queue.stuck(), workspace.clock)
     names = ", ".join(row.runner_id for row in healthy)
     if healthy:
         findings.append(Finding("ok", f"{len(healthy)} healthy runners: {names}"))
-    elif runnable:
-        what = f"{len(runnable)} commands are queued and no healthy runner is to be seen"
+    elif due:
+        what = f"{len(due)} commands are queued and no healthy runner is to be seen"
         findings.append(Finding("warning", what, "hermes-workflows runner run"))
     else:
-        findings.append(Finding("ok", "no runner is up, and nothing is queued"))
+        findings.append(Finding("ok", "no runner is up, and nothing is due"))
     return findings + list(_stuck(workspace))
 
 

@@ -114,6 +114,17 @@ def facts_of(seen: Observed, operator: str, clock: Clock) -> Facts:
     )
 
 
+def runnable(work: Sequence[WorkRow], stuck: Sequence[Stuck], clock: Clock) -> list[WorkRow]:
+    """The rows that a runner could claim now: due, held by nobody that lives, and of no run that is stuck."""
+    now, kept = clock.now().timestamp(), {mark.run_id for mark in stuck}
+    return [row for row in work if is_open(row) and row.work.visible_at <= now and row.work.run_id not in kept]
+
+
+def is_open(row: WorkRow) -> bool:
+    """Whether a row is in the queue: nobody has claimed it, or whoever has is dead or late."""
+    return row.status in ("queued", "expired")
+
+
 def _beside(row: WorkRow) -> bool:
     """Whether a row's time is not what the run waits for: another look at a child, or a limit."""
     return row.work.kind == "child" or row.work.key.startswith((EXPIRY, DEADLINE))

@@ -108,6 +108,53 @@ def test_a_killed_runner_is_not_shown_as_healthy(made: Place) -> None:
         assert [row["healthy"] for row in made.run("runner", "status").json["runners"]] == [False]
 
 
+SLOW = """
+import time
+
+from hermes_workflows import workflow
+from hermes_workflows.authoring import sleep, step
+
+
+@step
+def forever() -> None:
+    time.sleep(600)
+
+
+@workflow
+async def held() -> None:
+    await forever()
+
+
+@workflow
+async def sleeper() -> None:
+    await sleep(3600)
+"""
+
+
+def test_what_is_not_due_needs_no_runner(made: Place) -> None:
+    (made.root / "flows" / "slow.py").write_text(SLOW)
+    made.run("run", "flows/slow.py:sleeper", "--id", "wf")
+    made.work()
+    shown = made.run("runner", "status").json
+    assert (shown["queued"], shown["runnable"]) == (1, 0)
+    findings = made.run("runner", "doctor").json["findings"]
+    assert [each["what"] for each in findings if "runner is" in each["what"]] == ["no runner is up, and nothing is due"]
+
+
+def test_work_of_a_killed_runner_is_queued_again(made: Place) -> None:
+    (made.root / "flows" / "slow.py").write_text(SLOW)
+    made.run("run", "flows/slow.py:held", "--id", "wf")
+    with runner(made) as child:
+        until(lambda: made.run("status", "wf").json["reason"] == "executing forever")
+        child.kill()
+        child.wait()
+        shown = made.run("runner", "status").json
+        assert [row["status"] for row in shown["work"]] == ["expired"]
+        assert (shown["queued"], shown["runnable"]) == (1, 1)
+        findings = made.run("runner", "doctor").json["findings"]
+        assert "1 commands are queued and no healthy runner is to be seen" in [each["what"] for each in findings]
+
+
 def test_a_database_that_no_live_runner_works_on_is_named(made: Place) -> None:
     made.start("here")
     with runner(made, "--db", "other"):

@@ -10,9 +10,10 @@ from tests.contract.queues import FrozenClock, beat, dead_process
 
 from hermes_workflows.core.states import Below
 from hermes_workflows.core.summary import OpenReview, RunSummary
-from hermes_workflows.facts import Child, Observed, children_of, facts_of, is_healthy, with_children
+from hermes_workflows.facts import Child, Observed, children_of, facts_of, is_healthy, runnable, with_children
 from hermes_workflows.registry import DatabasePaths
-from hermes_workflows.store.queue_port import Work, WorkRow
+from hermes_workflows.store.queue_port import Stuck, Work, WorkRow
+from hermes_workflows.store.row_keys import FOREVER
 
 
 def row(status: Any, key: str = "draft", claims: int = 0, visible_at: float = 0.0) -> WorkRow:
@@ -107,3 +108,13 @@ def test_only_work_that_came_back_counts_as_repeated() -> None:
 def test_why_a_run_was_cancelled_and_by_whom(reason: str | None, by: Any, shown: str | None) -> None:
     summary = RunSummary("wf", status="cancelled", cancel_requested=reason, cancel_by=by)
     assert facts_of(Observed(summary), "ana", FrozenClock()).cancelled == shown
+
+
+def test_only_what_a_runner_could_claim_now_is_runnable() -> None:
+    clock = FrozenClock()
+    now, lost = row("queued", "now"), row("expired", "lost")
+    rows = [now, lost, row("leased", "a"), row("withdrawn", "b"), row("queued", "later", visible_at=clock.wall + 60)]
+    rows.append(row("queued", "done", visible_at=FOREVER))
+    assert runnable(rows, [], clock) == [now, lost]
+    assert runnable(rows, [Stuck("wf", "divergence", "why", "hint")], clock) == []
+    assert runnable(rows, [Stuck("other", "divergence", "why", "hint")], clock) == [now, lost]

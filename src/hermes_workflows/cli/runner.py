@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..facts import is_healthy
+from ..facts import is_healthy, is_open, runnable
 from ..registry import DatabasePaths
 from ..store.row_keys import FOREVER
 from .agents import agent_options, chosen_agents, fallback_agent
@@ -86,14 +86,13 @@ def status(scope: Scope) -> None:
     with scope.look() as workspace:
         runners = [(row, is_healthy(row, scope.clock)) for row in workspace.queue.runners()]
         work = [row for row in workspace.queue.work() if row.work.visible_at < FOREVER]
+        due = runnable(work, workspace.queue.stuck(), scope.clock)
     document = {
         "database": str(scope.paths().sqlite),
         "runners": [runner_document(row, healthy) for row, healthy in runners],
         "work": [work_document(row) for row in work],
-        "queued": sum(row.status == "queued" for row in work),
-        "runnable": sum(
-            row.status in ("queued", "expired") and row.work.visible_at <= scope.clock.now().timestamp() for row in work
-        ),
+        "queued": sum(map(is_open, work)),
+        "runnable": len(due),
     }
     lines = [f"{document['queued']} queued, {document['runnable']} of them runnable now", ""]
     lines += [
