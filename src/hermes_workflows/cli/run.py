@@ -74,7 +74,9 @@ def run(
             summary = _wait(workspace, summary.run_id, timeout)
         state = workspace.observe(summary)
         scope.output.data(run_document(summary), lambda: status_text(summary, state, {}))
-        return _EXIT[summary.status] if wait or drain else 0
+        # A question that a child asks is one of the run's own: nothing moves until somebody answers.
+        became = "waiting" if state.state == "waiting" else summary.status
+        return _EXIT[became] if wait or drain else 0
 
 
 @click.command("cancel")
@@ -119,7 +121,7 @@ def _wait(workspace: Workspace, run_id: str, timeout: float | None, *, ends_only
     deadline = None if timeout is None else workspace.clock.elapsed() + timeout
     while True:
         summary = workspace.summary(run_id)
-        if summary.ended or (summary.status == "waiting" and not ends_only):
+        if summary.ended or (not ends_only and workspace.observe(summary).state == "waiting"):
             return summary
         if deadline is not None and workspace.clock.elapsed() >= deadline:
             return summary
