@@ -8,8 +8,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from tests.contract.queues import FrozenClock
 
@@ -49,6 +50,19 @@ def effect(line: str) -> None:
         file.write(line + "\\n")
 """
 QUICK = SliceLimits(soft=0.05, hard=0.3, grace=0.2)
+
+
+class RunningClock(FrozenClock):
+    """The machine's own time, where pauses of real time are the subject."""
+
+    def now(self) -> datetime:
+        return datetime.now(UTC)
+
+    def elapsed(self) -> float:
+        return time.monotonic()
+
+    def advance(self, seconds: float) -> None:
+        pass
 
 
 class Killed(BaseException):
@@ -230,6 +244,16 @@ class Desk:
             clock=self.clock, rebuild=lambda: index.all_indexed(self.ledger), home=self.ledger.home
         )
         self.workspace = self.process()
+
+
+L = TypeVar("L", bound=MemoryLedger)
+
+
+def seen_as(kind: type[L], ledger: MemoryLedger) -> L:
+    """Another process's view of a ledger: one that counts, or refuses."""
+    view = kind.__new__(kind)
+    view.__dict__.update(ledger.__dict__)
+    return view
 
 
 def somebody() -> Provenance:

@@ -7,6 +7,10 @@ from pathlib import Path
 import pytest
 from tests.runner.desks import Desk, Fate, Killed, until
 
+from hermes_workflows.core import layout
+from hermes_workflows.core.receipts import Author, RunEnded, draft
+from hermes_workflows.store.ports import Entry
+
 PARENT = """
 @workflow
 async def child(inputs: dict[str, str]) -> str:
@@ -124,6 +128,18 @@ def test_a_child_whose_end_nobody_reported_is_found_by_looking_again(desk: Desk)
     desk.clock.advance(31)
     desk.work()
     assert desk.summary().result == "yes!"
+
+
+def test_a_parent_looks_by_itself_whether_its_child_has_ended(desk: Desk) -> None:
+    desk.run(PARENT)
+    end = RunEnded(path=layout.RESULT, key="", status="completed", output="theirs")
+    desk.ledger.append([Entry("wf.one", (draft(end, Author("somebody")),))])
+    assert desk.summary("wf.one").ended
+    desk.work()
+    assert not desk.summary().ended
+    desk.clock.advance(5.0)
+    desk.work()
+    assert desk.summary().result == "theirs"
 
 
 def test_the_same_with_the_index_lost_as_well(desk: Desk) -> None:

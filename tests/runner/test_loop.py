@@ -8,10 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.runner.desks import DEADLINE, Desk, Fate, until
+from tests.runner.desks import DEADLINE, Desk, Fate, RunningClock, seen_as, until
 
-from hermes_workflows.clock import SystemClock
-from hermes_workflows.errors import StoreFailure
 from hermes_workflows.runner import worker
 from hermes_workflows.store.memory_ledger import MemoryLedger
 from hermes_workflows.store.ports import Entry, Outcome
@@ -80,61 +78,21 @@ async def flow() -> int:
             return append(entries)
 
     process = desk.process()
-    process.ledger = _as(Counting, desk.ledger)
+    process.ledger = seen_as(Counting, desk.ledger)
     desk.work(on=process, concurrency=16)
     assert desk.summary().result == sum(range(64))
     assert sum(calls) == 65
 
 
-def _as(kind: type[MemoryLedger], ledger: MemoryLedger) -> MemoryLedger:
-    made = kind.__new__(kind)
-    made.__dict__.update(ledger.__dict__)
-    return made
-
-
-class FullDisk(MemoryLedger):
-    """Takes nothing while it is full."""
-
-    full = False
-    refused = 0
-
-    def append(self, entries: Sequence[Entry]) -> list[Outcome]:
-        if self.full:
-            self.refused += 1
-            raise StoreFailure("no space left on device", hint="free some")
-        return super().append(entries)
-
-
-@pytest.mark.parametrize(
-    "code", [ONE_STEP, ONE_STEP.replace("return await work()", "await asyncio.sleep(0.01)\n    return await work()")]
-)
-def test_a_full_disk_acknowledges_nothing_and_the_run_goes_on_when_there_is_space(tmp_path: Path, code: str) -> None:
-    desk = Desk(tmp_path, SystemClock())  # type: ignore[arg-type]  # pauses of real time are the subject
-    (desk.root / "flow.py").write_text(_headed(code))
+def test_work_is_not_left_to_a_dead_runner_that_has_the_first_right_to_it(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, RunningClock())
+    desk.write(ONE_STEP)
     desk.start()
-    process = desk.process()
-    disk = _as(FullDisk, desk.ledger)
-    assert isinstance(disk, FullDisk)
-    process.ledger, disk.full = disk, True
-    runner = desk.runner(on=process, idle_exit_after=None)
-    thread = threading.Thread(target=runner.run)
-    thread.start()
-    until(lambda: disk.refused > 1)
-    assert desk.paths() == ["run.json"]
-    assert not desk.summary().ended
-    disk.full = False
-    until(lambda: desk.summary().ended)
-    runner.request_stop()
-    thread.join(DEADLINE)
-    assert (desk.summary().result, desk.effects()) == ("done", ["work"])
-    # A pause between two attempts grows: a full disk is not hammered.
-    assert disk.refused < 20
-
-
-def _headed(code: str) -> str:
-    from tests.runner.desks import HEAD
-
-    return HEAD + code
+    dead = desk.process()
+    dead.queue.goodbye = lambda runner_id: None  # type: ignore[method-assign]  # the killed say none
+    desk.work("ada", on=dead, max_commands=1)
+    desk.work("bob", idle_exit_after=0.01)
+    assert desk.summary().result == "done"
 
 
 def test_a_stop_lets_executing_calls_finish(desk: Desk) -> None:
@@ -183,9 +141,8 @@ def test_a_step_that_cannot_be_stopped_does_not_keep_the_runner(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(worker, "LEAVE_SECONDS", 0.2)
-    desk = Desk(tmp_path, SystemClock())  # type: ignore[arg-type]
-    (desk.root / "flow.py").write_text(
-        _headed("""
+    desk = Desk(tmp_path, RunningClock())
+    desk.write("""
 @step
 def deaf() -> str:
     import time
@@ -198,7 +155,6 @@ def deaf() -> str:
 async def flow() -> str:
     return await deaf()
 """)
-    )
     desk.start()
     runner = desk.runner(idle_exit_after=None)
     thread = threading.Thread(target=runner.run)
