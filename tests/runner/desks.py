@@ -147,6 +147,7 @@ class Desk:
     on_disk: bool = False
     queue: MemoryQueue = field(init=False)
     workspace: Workspace = field(init=False)
+    opened: list[SqliteQueue] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.queue = MemoryQueue(clock=self.clock)
@@ -165,9 +166,16 @@ class Desk:
 
     def _sqlite(self, path: Path) -> SqliteQueue:
         path.parent.mkdir(exist_ok=True)
-        return SqliteQueue.open(
+        queue = SqliteQueue.open(
             path, clock=self.clock, rebuild=lambda: index.all_indexed(self.ledger), home=self.ledger.home
         )
+        self.opened.append(queue)
+        return queue
+
+    def close(self) -> None:
+        """What was opened on disk."""
+        for queue in self.opened:
+            queue.close()
 
     def write(self, code: str, name: str = "flow.py") -> None:
         (self.root / name).write_text(HEAD + code)

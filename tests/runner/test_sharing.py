@@ -118,6 +118,7 @@ def test_rows_that_vanish_under_a_live_runner_are_queued_again(tmp_path: Path, e
     # Executing calls are not killed because their row vanished, nor executed by anybody else.
     assert len(desk.effects()) == 6
     assert desk.ledger.verify("wf") == []
+    desk.close()
 
 
 def test_an_answer_whose_writer_died_before_the_index_is_found(desk: Desk) -> None:
