@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -16,6 +15,7 @@ from .facts import is_healthy, runnable
 from .loader import LoadedWorkflow, Loader
 from .looking import LookingQueue
 from .registry import DatabasePaths, Registry
+from .sources import parsed
 from .store import peek
 from .store.fast_status import DatabaseGone, FastIndex
 from .store.queue_port import RunnerRow
@@ -66,7 +66,9 @@ def _impure(registry: Registry, loaded: LoadedWorkflow) -> Iterator[Finding]:
     modules = []
     for module in loaded.found.modules:
         shown = module.path.relative_to(root) if module.path.is_relative_to(root) else module.path
-        modules.append(SourceModule(module.name, shown.as_posix(), ast.parse(loaded.found.by_path[module.path])))
+        modules.append(
+            SourceModule(module.name, shown.as_posix(), parsed(loaded.found.by_path[module.path], module.name))
+        )
     for each in impurities(modules):
         yield Finding("warning", f"{each.path}:{each.line}: {each.what}", each.hint)
 

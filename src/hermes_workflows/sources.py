@@ -22,6 +22,7 @@ from .errors import InvalidInput
 _PACKAGE = Path(__file__).resolve().parent
 # In this project's own checkout the engine lies below the workspace root; it is not the author's code.
 _EXAMPLES = _PACKAGE / "examples"
+_PARSE_ATTEMPTS = 5
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ def collect(first: Module, root: Path, search: Sequence[Path]) -> Sources:
         # The stamp comes before the bytes: a file that changes in between looks changed, never unchanged.
         stamps[module.path] = _stamp(module.path)
         by_path[module.path] = data = module.path.read_bytes()
-        tree = ast.parse(data, str(module.path))
+        tree = parsed(data, str(module.path))
         prompts.update(_prompts(module, tree, root))
         if is_project(module.path, root):
             todo += [other for other in _imported(module, tree, search) if is_project(other.path, root)]
@@ -80,6 +81,20 @@ def collect(first: Module, root: Path, search: Sequence[Path]) -> Sources:
     files = {_recorded(module, root): by_path[path] for path, module in found.items()}
     files.update((name, by_path[path]) for path, name in prompts.items())
     return Sources(tuple(found.values()), files, by_path, stamps)
+
+
+def parsed(source: bytes, name: str) -> ast.Module:
+    """The syntax tree of `source`. Raises SyntaxError.
+
+    CPython counts the depth of a conversion for the whole interpreter: when the collector runs something that formats
+    a traceback, which parses too, the outer conversion ends in a SystemError. The next try has nothing to collect.
+    """
+    for _ in range(_PARSE_ATTEMPTS - 1):
+        try:
+            return ast.parse(source, name)
+        except SystemError:
+            continue
+    return ast.parse(source, name)
 
 
 def is_project(path: Path, root: Path) -> bool:

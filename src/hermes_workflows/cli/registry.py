@@ -11,6 +11,7 @@ import click
 
 from ..errors import Conflict
 from ..registry import DEFAULT_DB, DEFAULT_SQLITE, FILE, FOLDER, Registry
+from ..sources import parsed
 from .scope import Scope, Session, output_options, scoped
 from .show import columns
 
@@ -95,7 +96,7 @@ def discover(scope: Scope) -> None:
 def _workflows_in(known: Registry) -> Iterator[str]:
     for path in _python_files(known.root):
         try:
-            tree = ast.parse(path.read_bytes())
+            tree = parsed(path.read_bytes(), str(path))
         except (OSError, SyntaxError, ValueError):
             continue
         for node in tree.body:

@@ -17,6 +17,10 @@ from .sites import raising_site
 
 _MAX_LEAVES = 5
 _MAX_TRACEBACK = 20_000
+# Redacting 30 MB takes seconds, and the body's slice has ten. Of a longer text one end is looked at, and what lies
+# nearest to the cut, where half a secret would not be known, is left out.
+_MOST_CLEANED = 1 << 18
+_NEAR_THE_CUT = 1 << 16
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
@@ -52,10 +56,16 @@ class Endings:
             place = raising_site(error)
             message = f"the body raised {type(error).__name__}({', '.join(map(repr, error.args))})"
             message += f" at {place.within(self._root)}" if place else ""
-        return Failure(type=type(error).__name__, message=self._clean(message), details=_details(error))
+        return Failure(type=type(error).__name__, message=self._message(message), details=_details(error))
 
     def _traceback(self, error: BaseException) -> str:
-        return self._clean("".join(traceback.format_exception(error)))[-_MAX_TRACEBACK:]
+        text = "".join(traceback.format_exception(error))
+        if len(text) > _MOST_CLEANED:
+            return self._clean(text[-_MOST_CLEANED:])[_NEAR_THE_CUT:][-_MAX_TRACEBACK:]
+        return self._clean(text)[-_MAX_TRACEBACK:]
+
+    def _message(self, text: str) -> str:
+        return self._clean(text[:_MOST_CLEANED])[:-_NEAR_THE_CUT] if len(text) > _MOST_CLEANED else self._clean(text)
 
     def _clean(self, text: str) -> str:
         # A lone surrogate would make the failure itself impossible to store.
