@@ -167,9 +167,9 @@ def test_a_command_line_goes_to_the_shell_and_a_list_is_taken_as_it_is() -> None
 
 def test_paths_in_a_request_are_relative_to_the_workspace() -> None:
     assert request_of(lambda: bash("ls"))["cwd"] == "."
-    assert request_of(lambda: bash("ls", cwd="/work/space/docs"), root="/work/space")["cwd"] == "docs"
-    assert request_of(lambda: bash("ls", cwd="/work/space"), root="/work/space")["cwd"] == "."
-    assert request_of(lambda: bash("ls", cwd="/elsewhere"), root="/work/space")["cwd"] == "/elsewhere"
+    assert request_of(lambda: bash("ls", cwd="/srv/space/docs"), root="/srv/space")["cwd"] == "docs"
+    assert request_of(lambda: bash("ls", cwd="/srv/space"), root="/srv/space")["cwd"] == "."
+    assert request_of(lambda: bash("ls", cwd="/elsewhere"), root="/srv/space")["cwd"] == "/elsewhere"
 
 
 def test_values_to_be_hidden_are_hidden_in_the_request_and_kept_for_the_executor() -> None:

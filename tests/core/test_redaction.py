@@ -125,7 +125,7 @@ def test_variables_that_look_secret_are_hidden(name: str, value: str) -> None:
         ("API_TOKEN", "1234567890"),
         ("MAX_TOKENS", "2026-11-29"),
         ("TOKEN_FILE", "/run/secrets/token-1"),
-        ("SSH_AUTH_SOCK", "/tmp/ssh-XXXX1a2b/agent.1234"),
+        ("SSH_AUTH_SOCK", "/run/user/0/ssh-XXXX1a2b/agent.1234"),
         ("AUTH_PATH", "./config/auth.json"),
         ("HOME", "x9x9x9x9x9x9"),
         ("KEYBOARD", "x9x9x9x9x9x9"),
