@@ -7,8 +7,10 @@ killed at any instruction, and runs `hermes_workflows.cli.main` from its first l
 from __future__ import annotations
 
 import atexit
+import importlib
 import json
 import os
+import pkgutil
 import signal
 import subprocess
 import sys
@@ -127,9 +129,7 @@ def environment(**more: str) -> dict[str, str]:
 
 def serve() -> None:
     """Read questions from stdin until it is closed; then nothing that was started is left."""
-    from hermes_workflows.cli import main, registry, review, run, runner, status, upkeep  # noqa: F401
-    from hermes_workflows.runner import worker  # noqa: F401
-
+    _import_everything()
     ended: dict[int, int] = {}
     living: set[int] = set()
     for line in sys.stdin:
@@ -152,6 +152,18 @@ def serve() -> None:
     for pid in living:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
+
+
+def _import_everything() -> None:
+    import dulwich.repo  # noqa: F401  # loaded late by the package itself
+    import jsonschema  # noqa: F401  # the same
+
+    import hermes_workflows
+
+    for found in pkgutil.walk_packages(hermes_workflows.__path__, "hermes_workflows."):
+        # Plugins of pytest and programs are nobody's business here.
+        if not found.name.endswith("__main__") and ".testing" not in found.name:
+            importlib.import_module(found.name)
 
 
 def _become(question: Mapping[str, Any]) -> None:
