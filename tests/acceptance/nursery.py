@@ -47,6 +47,7 @@ class Child:
 
     @property
     def json(self) -> Any:
+        assert self.stdout, f"nothing on stdout, exit code {self.code}: {self.stderr}"
         return json.loads(self.stdout)
 
     def lives(self) -> bool:
