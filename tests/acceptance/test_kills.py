@@ -140,7 +140,8 @@ def test_whatever_is_killed_every_run_ends_right(tmp_path: Path, seed: int) -> N
     runs = mayhem.finish()
     for name, flow in mayhem.wanted.items():
         assert (runs[name]["status"], runs[name]["result"]) == ENDS[flow][1:], runs[name]
-    assert site.run("runner", "status").json["work"] == []
+    # A parent's look at its child may have been put off by a runner that had not heard of the end.
+    assert {row["kind"] for row in site.run("runner", "status").json["work"]} <= {"child"}
     for (name, key), payload in mayhem.acknowledged.items():
         assert site.run("review", "show", name, key).json["answer"] == payload
     _assert_nothing_lost(site, mayhem.tips)

@@ -47,6 +47,14 @@ async def ordered() -> list[str]:
 
 
 @workflow
+async def thoughtful() -> str:
+    until = time.monotonic() + 0.5
+    while time.monotonic() < until:
+        pass
+    return "thought"
+
+
+@workflow
 async def deadly() -> str:
     os._exit(9)
 
@@ -248,3 +256,14 @@ def test_a_file_that_ends_the_process_when_it_is_imported_is_no_different(site: 
     (site.root / "go").touch()
     site.work()
     assert site.status("long_step")["result"] == "done"
+
+
+def test_a_run_whose_runners_are_killed_while_they_decide_is_not_blamed(site: Site) -> None:
+    site.start("thoughtful")
+    for _ in range(4):
+        runner = site.runner()
+        until(lambda: any(row["status"] == "leased" for row in site.run("runner", "status").json["work"]))
+        runner.kill()
+    site.work()
+    shown = site.status("thoughtful")
+    assert (shown["status"], shown["result"]) == ("completed", "thought")

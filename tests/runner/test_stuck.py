@@ -408,15 +408,14 @@ def test_deaths_count_only_against_the_run_that_was_being_decided(desk: Desk) ->
     assert [desk.summary(name).result for name in ("two", "three")] == ["well", "well"]
 
 
-def test_a_slice_that_was_survived_once_is_innocent(desk: Desk) -> None:
+def test_a_run_whose_slice_is_survived_by_a_probe_is_innocent(desk: Desk) -> None:
     desk.write('@workflow\nasync def flow() -> str:\n    return "well"\n')
     desk.start()
-    for _ in range(6):
+    for _ in range(5):
         _claim_and_die(desk)
-        # The next process gets through the slice, and is ended by something else.
-        _claim_and_die(desk, writes=2)
-    desk.work()
-    assert desk.summary().result == "well"
+    asked: list[str] = []
+    desk.work(survives=lambda workspace, run_id: asked.append(run_id) is None)
+    assert (desk.summary().result, desk.marks(), asked) == ("well", [], ["wf"])
 
 
 # -- cancelled while stuck ---------------------------------------------------------------------------------------

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from ..core import layout
 from ..core.calls import Call
 from ..errors import HermesError, NotFound, StoreFailure, TemporarilyLocked
 from ..store.queue_port import Claim, Kind, Lease, Work
-from . import calls, children, endings, intents, timing
+from . import calls, children, endings, intents, probing, timing
 from .advance import advance
 from .bodies import CannotAdvance, Held, Over
 from .jobs import Job, Surroundings
@@ -18,7 +18,11 @@ from .notices import Notices
 from .records import Records, log
 from .results import SHUTDOWN, Active, Attempted, Backoff, Finished, Results
 
-# A run whose slice took its process down this often is not tried again (SEMANTICS §1).
+if TYPE_CHECKING:
+    from ..workspace import Workspace
+
+# A run whose slice took its process down this often is not tried again (SEMANTICS §1). Processes die of other things
+# as well: whether it was the slice is found out by a probe.
 MAX_CLAIMS = 3
 # Deciding needs no executor, but many runs must not keep results waiting.
 _DECISIONS_AT_ONCE = 16
@@ -29,14 +33,22 @@ class Dispatcher:
     """Single-threaded: executors hand over what they have through the runner's inbox.
 
     `active` are the calls that executors have in hand, by lease token; `start` gives one to them.
+    `survives` says whether a process that decides a run lives.
     """
 
-    def __init__(self, records: Records, around: Surroundings, start: Callable[[Lease, Job], None]) -> None:
+    def __init__(
+        self,
+        records: Records,
+        around: Surroundings,
+        start: Callable[[Lease, Job], None],
+        survives: Callable[[Workspace, str], bool] = probing.survives,
+    ) -> None:
         self.records = records
         self.around = around
         self.active: dict[str, Active] = {}
         self._results = Results(records, around.clock, self.active)
         self._start = start
+        self._survives = survives
         self._notices = Notices(records, around)
         self._serving: Sequence[Lease] = ()
         self._full = False
@@ -100,7 +112,7 @@ class Dispatcher:
     def _one_suspect(self, leases: Sequence[Lease]) -> Sequence[Lease]:
         """All of them, or the one that may have ended the process of its last claimer, alone.
 
-        So that a slice that ends its process is the only one whose claim count stays.
+        So that the others, which were only claimed together with it, do not come under suspicion.
         """
         suspect = next((lease for lease in leases if _is_suspect(lease)), None)
         if suspect is None or len(leases) == 1:
@@ -156,11 +168,10 @@ class Dispatcher:
 
     def _advance(self, lease: Lease) -> None:
         run_id = lease.work.run_id
-        if lease.claims > MAX_CLAIMS:
+        if lease.claims > MAX_CLAIMS and not self._survives(self.records.workspace, run_id):
             raise _poisoned(self.records, run_id)
-        if _is_suspect(lease):
-            # The slice alone first: a process that ends after it was ended by something else.
-            self.records.bodies.current(run_id)
+        if lease.claims > MAX_CLAIMS:
+            log.info("%s: its runners' processes were ended by something else", run_id)
             self.records.pending.offer.append(Work(run_id, "workflow"))
         else:
             advance(self.records, run_id, self._stop)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import queue
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
@@ -13,6 +13,7 @@ from ..settings import Agents, AgentSettings
 from ..starting import check_id
 from ..store.liveness import Process
 from ..store.queue_port import Lease
+from . import probing
 from .dispatch import Dispatcher
 from .executors import execute
 from .jobs import Job, Surroundings
@@ -46,7 +47,7 @@ class RunnerOptions:
     """`max_commands` counts claimed rows; `idle_exit_after` in seconds, None to run for ever; `once`: one row.
 
     `agents` go before those of the registry, `agent_fallback` before the registry's `*`. `process` is who executes
-    at-most-once steps, this process when None.
+    at-most-once steps, this process when None; `survives` says whether a process that decides a run lives.
     """
 
     worker_id: str
@@ -59,6 +60,7 @@ class RunnerOptions:
     once: bool = False
     slices: SliceLimits = field(default_factory=SliceLimits)
     process: Process | None = None
+    survives: Callable[[Workspace, str], bool] = probing.survives
 
 
 Reason = Literal["idle", "max-commands", "once", "stopped", "nothing-queued"]
@@ -254,7 +256,7 @@ class Runner:
         def start(lease: Lease, job: Job) -> None:
             self._pool.submit(lambda: self._execute(dispatcher, lease, job))
 
-        dispatcher = Dispatcher(records, around, start)
+        dispatcher = Dispatcher(records, around, start, self._options.survives)
         return dispatcher
 
     def _agents(self, workspace: Workspace) -> Agents:
