@@ -10,8 +10,10 @@ import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import islice
 from pathlib import Path
 
+from . import finding
 from .core import layout
 from .core.artifacts import Kept, artifacts_of, find_artifact
 from .core.clock import Clock
@@ -20,11 +22,11 @@ from .core.encoding import Limits, Plain
 from .core.names import check_run_id
 from .core.receipts import Author, ControlReceipt, Execution, Provenance, Receipt, RunStarted, draft
 from .core.redaction import Redactor
-from .core.spelling import suggestion
 from .core.states import OperationalState
 from .core.summary import RunSummary
 from .errors import Conflict, IntegrityError, InvalidInput, NotFound
 from .facts import Observed, state_of, with_children
+from .finding import Found
 from .loader import LoadedWorkflow, Loader
 from .registry import DatabasePaths, Registry
 from .review.answer import Answer, Review, answer, find_review
@@ -46,8 +48,6 @@ from .store.ports import Appended, Ended, Entry, Ledger, PathTaken, Problem
 from .store.queue_port import Change, ReviewRow, Work
 
 _CANCEL_ATTEMPTS = 20
-# Ids named in a message about an ambiguous one.
-_SHOWN = 5
 
 
 @dataclass(frozen=True)
@@ -173,24 +173,26 @@ class Workspace:
         if not summary.ended and summary.home == self.ledger.home:
             self.queue.apply(Change(offer=[Work(run_id, "workflow")]), "workspace")
 
-    def resolve(self, run_id: str) -> str:
-        """The run that is meant: an exact id, else the one id that begins so. Raises NotFound, Conflict."""
-        if self.queue.indexed(run_id) is not None or self._in_ledger(run_id):
-            return run_id
-        self.refresh()
-        matches = self.queue.matching(run_id, _SHOWN + 1) if run_id else []
-        if len(matches) == 1:
-            return matches[0]
-        if matches:
-            shown = ", ".join(matches[:_SHOWN]) + (", …" if len(matches) > _SHOWN else "")
-            raise Conflict(f"several runs begin with {run_id!r}: {shown}", hint="write more of the id")
-        known = [row.summary.run_id for row in self.queue.list_indexed(limit=200)]
-        raise NotFound(f"no run {run_id!r} in {self.paths.receipts}", hint=suggestion(run_id, known, "runs"))
+    def find(self, text: str) -> Found:
+        """The run that is meant, with its receipts, ours or fetched; see `finding` for what `text` may be.
+
+        It writes nothing. Raises NotFound, Conflict, IntegrityError.
+        """
+        return finding.find(self.ledger, text, self._matching)
+
+    def resolve(self, text: str) -> str:
+        """The run of ours that is meant, by its id, the beginning of it, or a commit. Raises NotFound, Conflict."""
+        if self.queue.indexed(text) is not None:
+            return text
+        run_id = finding.locate(self.ledger, text, self._matching).head.run_id
+        if "/" in text or self.ledger.head(run_id) is None:
+            hint = f"`hermes-workflows show {text}` shows it; `fork` makes a run of your own of it"
+            raise Conflict(f"{text} was fetched: only its own workspace goes on with it", hint=hint)
+        return run_id
 
     def refresh(self) -> index.Refreshed:
         """Bring the whole index up to date; one look at the refs' folder when nothing has moved."""
-        stamp = str(peek.stamp(self.paths.receipts)) if self.paths.receipts.is_dir() else ""
-        return index.refresh_all(self.ledger, self.queue, stamp)
+        return index.refresh_all(self.ledger, self.queue, self._stamp())
 
     def summary(self, run_id: str) -> RunSummary:
         """What a run's receipts add up to; the index is refreshed when the ledger has moved on."""
@@ -338,11 +340,15 @@ class Workspace:
         if self.ledger.head(run_id) is not None:
             self._learn(recorded_names(self.ledger.read(run_id)[1]))
 
-    def _in_ledger(self, run_id: str) -> bool:
-        try:
-            return self.ledger.head(run_id) is not None
-        except InvalidInput:
-            return False
+    def _matching(self, prefix: str, limit: int) -> list[str]:
+        """Ids of ours that begin so, from the index only while it is fresh: looking brings nothing up to date."""
+        if self._stamp() and self.queue.stamp() == self._stamp():
+            return self.queue.matching(prefix, limit)
+        matches = (head.run_id for head in self.ledger.heads() if head.run_id.startswith(prefix))
+        return sorted(islice(matches, limit))
+
+    def _stamp(self) -> str:
+        return str(peek.stamp(self.paths.receipts)) if self.paths.receipts.is_dir() else ""
 
     def _deadline_of(self, ref: str, now: datetime) -> datetime | None:
         entry = self.registry.workflows.get(ref)

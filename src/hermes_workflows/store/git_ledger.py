@@ -18,16 +18,18 @@ from ..core.receipts import Author, Receipt
 from ..errors import Conflict, IntegrityError, NotFound, StoreFailure, TemporarilyLocked
 from . import commits, peek, repository
 from .admission import Recorded, admit, check_entry, check_start
+from .adopting import adopt
 from .case_folding import could_be_in_another_case
 from .commits import Commit
 from .durability import Barrier, Disk, Durability, disk_for
+from .lookup import Lookup
 from .objects import Objects
-from .ports import Appended, Entry, Head, Outcome, Problem
+from .ports import Adopted, Appended, Entry, Head, Outcome, Problem
 from .refs import Move, Patience, Refs
 from .repository import GENESIS
 from .sealing import Seal, Sealed, Sealer
 from .snapshots import Located, Snapshot, Snapshots
-from .trees import FILE, Item
+from .trees import FILE, Item, Write
 from .verify import verify_run
 
 # Attempts against a writer that does not take our lock (git itself); each loses only to a ref that did move.
@@ -61,6 +63,7 @@ class GitLedger:
         self._snapshots = Snapshots(self.objects)
         self._sealed = Sealed(path, self._snapshots)
         self._sealer = Sealer(path, self._refs, self._snapshots, self._sealed, self.disk)
+        self._lookup = Lookup(path, self._snapshots)
         self._genesis_root = self._snapshots.trees.open(self._snapshots.commit(_GENESIS).tree)
 
     @classmethod
@@ -90,13 +93,15 @@ class GitLedger:
     def home(self) -> str:
         return self._home
 
-    def create(self, entry: Entry, day: str) -> Appended:
+    def create(self, entry: Entry, day: str, adopted: Adopted | None = None) -> Appended:
         check_start(entry, day)
         with self._writing([entry.run_id]) as barrier:
             self._refuse_existing(entry.run_id)
             folder = f"runs/{day}/{run_component(entry.run_id)}"
-            start = Snapshot(entry.run_id, _GENESIS, self._genesis_root, folder, self._snapshots, seq=-1)
-            plan = self._plan(start, None, [replace(entry, decided_at=None)], barrier)
+            start, taken = Snapshot(entry.run_id, _GENESIS, self._genesis_root, folder, self._snapshots, seq=-1), ()
+            if adopted:
+                start, taken = adopt(start, self._source(adopted.commit), adopted, self._writer(barrier))
+            plan = self._plan(start, None, [replace(entry, decided_at=None)], barrier, taken)
             if not self._move([plan], barrier)[0]:
                 raise Conflict(f"run {entry.run_id} exists already")
         outcome = plan.outcomes[0]
@@ -132,6 +137,16 @@ class GitLedger:
 
     def file(self, run_id: str, path: str) -> bytes | None:
         return self._current(run_id).content(path)
+
+    def at(self, commit: str) -> tuple[Head, list[Receipt]]:
+        snapshot = self._lookup.at(commit)
+        return snapshot.head(), self._snapshots.receipts(snapshot)
+
+    def content(self, tip: str, path: str) -> bytes | None:
+        return self._lookup.at(tip).content(path)
+
+    def fetched(self) -> Iterator[tuple[str, Head]]:
+        return self._lookup.fetched()
 
     def heads(self) -> Iterator[Head]:
         living = [self._locate(name, tip) for name, tip in peek.list_refs(self.path, peek.RUNS).items()]
@@ -179,13 +194,24 @@ class GitLedger:
         # A sealed run has ended, so `admit` records nothing for it and the missing ref stays missing.
         return self._plan(self._snapshot(run_id, tip), tip, entries, barrier)
 
-    def _plan(self, start: Snapshot, old: str | None, entries: Sequence[Entry], barrier: Barrier) -> _Plan:
-        """Ask for each entry in turn, on top of what the ones before it add, and write what is admitted."""
+    def _plan(
+        self,
+        start: Snapshot,
+        old: str | None,
+        entries: Sequence[Entry],
+        barrier: Barrier,
+        taken: tuple[Receipt, ...] = (),
+    ) -> _Plan:
+        """Ask for each entry in turn, on top of what the ones before it add, and write what is admitted.
+
+        `taken` are receipts that stand in `start` without a commit: those that a new run adopts.
+        """
         current = start
         outcomes: list[Outcome] = []
         for entry in entries:
             answer = admit(entry, current, current.head())
             if isinstance(answer, Recorded):
+                answer = replace(answer, receipts=(*answer.receipts, *taken))
                 base, current = current.tip.hex(), self._commit(current, entry, answer, barrier)
                 outcomes.append(Appended(current.head(), base, answer.receipts))
             else:
@@ -193,9 +219,7 @@ class GitLedger:
         return _Plan(start.run_id, old, outcomes, current if current is not start else None)
 
     def _commit(self, before: Snapshot, entry: Entry, recorded: Recorded, barrier: Barrier) -> Snapshot:
-        def write(kind: bytes, body: bytes) -> bytes:
-            return self.objects.write(kind, body, barrier)
-
+        write = self._writer(barrier)
         items = {f"{before.folder}/{path}": Item(FILE, write(b"blob", data)) for path, data in recorded.files.items()}
         root = self._snapshots.trees.put(before.root, items, write)
         commit = Commit(
@@ -208,6 +232,16 @@ class GitLedger:
         )
         seq = max((receipt.seq for receipt in recorded.receipts), default=before.last_seq)
         return replace(before, tip=write(b"commit", commit.serialise()), root=root, seq=seq)
+
+    def _writer(self, barrier: Barrier) -> Write:
+        return lambda kind, body: self.objects.write(kind, body, barrier)
+
+    def _source(self, commit: str) -> Snapshot:
+        """The run that a new one starts from, as this commit has it. Raises NotFound, IntegrityError."""
+        try:
+            return self._snapshots.at(bytes.fromhex(commit))
+        except ValueError:
+            raise NotFound(f"{commit!r} is no commit") from None
 
     def _move(self, plans: Sequence[_Plan], barrier: Barrier) -> list[bool]:
         """Move the refs of all plans that add something, behind one barrier; False where the ref had moved."""

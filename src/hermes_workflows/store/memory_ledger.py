@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import math
+import re
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,6 +24,7 @@ from .admission import Recorded, admit, check_entry, check_start, read_receipt
 from .ports import Appended, Entry, Head, Outcome, Problem
 
 _START = "0" * 40
+_COMMIT_ID = re.compile(r"[0-9a-f]{7,40}")
 
 
 @dataclass
@@ -38,6 +41,7 @@ class _Run:
     seqs: dict[str, int] = field(default_factory=dict)
     commits: dict[str, int] = field(default_factory=lambda: {_START: -1})
     history: list[CommitFacts] = field(default_factory=list)
+    readmes: dict[str, bytes] = field(default_factory=dict)
 
     def content(self, path: str) -> bytes | None:
         return self.files.get(path)
@@ -49,8 +53,19 @@ class _Run:
     def head(self) -> Head:
         return Head(self.run_id, self.tip, self.folder, self.sealed)
 
-    def receipts(self, after: int) -> list[Receipt]:
-        return [read_receipt(self, path) for path, seq in self.seqs.items() if seq > after]
+    def receipts(self, after: int, until: float = math.inf) -> list[Receipt]:
+        return [read_receipt(self, path) for path, seq in self.seqs.items() if after < seq <= until]
+
+    def content_at(self, commit: str, path: str) -> bytes | None:
+        """A file as one commit has it: every one but the README is there from some commit on."""
+        found = None
+        for facts in self.history:
+            found = facts.added.get(path, found)
+            if path == layout.README:
+                found = self.readmes.get(facts.commit, found)
+            if facts.commit == commit:
+                break
+        return found
 
 
 class MemoryLedger:
@@ -104,6 +119,20 @@ class MemoryLedger:
         with self._lock:
             return self._run(run_id).content(path)
 
+    def at(self, commit: str) -> tuple[Head, list[Receipt]]:
+        with self._lock:
+            run, whole = self._at(commit)
+            return replace(run.head(), tip=whole, sealed=False), run.receipts(-1, run.commits[whole])
+
+    def content(self, tip: str, path: str) -> bytes | None:
+        with self._lock:
+            run, whole = self._at(tip)
+            return run.content_at(whole, path)
+
+    def fetched(self) -> Iterator[tuple[str, Head]]:
+        """None: a ledger in memory has no remotes."""
+        return iter(())
+
     def heads(self) -> Iterator[Head]:
         with self._lock:
             runs = sorted(self._runs.values(), key=lambda run: (run.sealed, -run.moved))
@@ -137,6 +166,18 @@ class MemoryLedger:
             raise NotFound(f"there is no run {run_id}", hint="`hermes-workflows list` shows the runs of this workspace")
         return run
 
+    def _at(self, commit: str) -> tuple[_Run, str]:
+        wanted = commit if _COMMIT_ID.fullmatch(commit) else "none"
+        found = [
+            (run, each.commit) for run in self._runs.values() for each in run.history if each.commit.startswith(wanted)
+        ]
+        if len(found) > 1:
+            shown = ", ".join(whole[:12] for _, whole in found[:5])
+            raise Conflict(f"several commits begin with {commit}: {shown}", hint="write more of the id")
+        if not found:
+            raise NotFound(f"{commit!r} is no commit of a run", hint="`hermes-workflows log RUN` shows a run's commits")
+        return found[0]
+
     def _append(self, run: _Run, entry: Entry) -> Outcome:
         answer = admit(entry, run, run.head())
         if not isinstance(answer, Recorded):
@@ -149,6 +190,8 @@ class MemoryLedger:
         run.last_seq = max((receipt.seq for receipt in answer.receipts), default=run.last_seq)
         run.tip = _commit_id(base, entry.run_id, answer)
         run.commits[run.tip] = run.last_seq
+        if layout.README in answer.files:
+            run.readmes[run.tip] = answer.files[layout.README]
         added = {path: data for path, data in answer.files.items() if path not in changed}
         message = receipts_message(entry.run_id, answer.receipts, len(answer.files))
         run.history.append(CommitFacts(run.tip, 1, added, changed, message=message))

@@ -25,6 +25,9 @@ from .packs import Packs
 # 4,000 bytes, and one or two more up to here, which is where a folder of a hundred receipts still is.
 _STORED_BELOW = 16_000
 
+# Hex digits of a file's name in its folder; others there are git's temporary ones.
+_NAME = 38
+
 # Each is lost only to git tidying up at that very moment.
 _ATTEMPTS = 20
 
@@ -53,6 +56,19 @@ class Objects:
         if found != kind:
             raise IntegrityError(f"object {oid.hex()} is a {found.decode('latin-1')}, not a {kind.decode()}")
         return body
+
+    def has(self, oid: bytes) -> bool:
+        """Whether the object is there at all, whole or not."""
+        return bool(list(self.beginning(oid.hex())))
+
+    def beginning(self, prefix: str) -> list[bytes]:
+        """Objects whose names begin with `prefix` (two hex digits or more), of any kind, in the order of names."""
+        try:
+            loose = os.listdir(f"{self._folder}/{prefix[:2]}")
+        except (FileNotFoundError, NotADirectoryError):
+            loose = []
+        names = {prefix[:2] + name for name in loose if len(name) == _NAME and name.startswith(prefix[2:])}
+        return [bytes.fromhex(name) for name in sorted(names | self._packs.beginning(prefix))]
 
     def write(self, kind: bytes, body: bytes, barrier: Barrier) -> bytes:
         """Write an object and hand its file to `barrier`; returns its id (20 bytes). Raises OSError."""

@@ -42,6 +42,18 @@ class Packs:
             f"object {oid.hex()} is missing", hint="restore it from a mirror of this repository with `git fetch`"
         )
 
+    def beginning(self, prefix: str) -> set[str]:
+        """The names of packed objects that begin with `prefix`, at this moment."""
+        with self._guard:
+            # Packs that were made since are seen by a store that is opened now.
+            _close(self._open)
+            for _ in range(3):
+                try:
+                    return {name.decode() for name in self._repo().object_store.iter_prefix(prefix.encode())}
+                except FileNotFoundError:
+                    _close(self._open)
+        return set()
+
     def close(self) -> None:
         """Close open packs; reading opens them again."""
         with self._guard:

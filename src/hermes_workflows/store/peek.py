@@ -15,6 +15,7 @@ from ..errors import IntegrityError, StoreFailure
 
 RUNS = "refs/runs/"
 LEDGER = "refs/heads/ledger"
+REMOTES = "refs/remotes/"
 
 _COMMIT_ID = re.compile(rb"[0-9a-f]{40}\n?\Z")
 _PACKED_LINE = re.compile(rb"^([0-9a-f]{40}) (\S+)$", re.MULTILINE)
@@ -45,6 +46,18 @@ def list_refs(repository: Path, prefix: str) -> dict[str, str]:
         # A ref that was deleted between the listing and the reading is in neither place, and is left out.
         if (data := _content(f"{repository}/{name}")) is not None:
             refs[name] = data[:40].decode() if _COMMIT_ID.match(data) else ""
+    return refs
+
+
+def all_refs(repository: Path, prefix: str) -> dict[str, str]:
+    """As `list_refs`, in the folders below as well."""
+    refs = _packed(repository, prefix)
+    for folder, _, names in os.walk(repository / prefix):
+        below = os.path.relpath(folder, repository)
+        for name in names:
+            data = None if name.endswith(".lock") else _content(f"{folder}/{name}")
+            if data is not None:
+                refs[f"{below}/{name}"] = data[:40].decode() if _COMMIT_ID.match(data) else ""
     return refs
 
 

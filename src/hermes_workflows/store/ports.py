@@ -28,6 +28,19 @@ class Entry:
 
 
 @dataclass(frozen=True)
+class Adopted:
+    """What a new run takes over from another one, as `commit` has it: these receipts, their bytes and seq unchanged.
+
+    What they stand on comes along: artifacts and sources. `instead` are receipts that take the place of others, at
+    the seq they name.
+    """
+
+    commit: str
+    paths: tuple[str, ...]
+    instead: tuple[Draft, ...] = ()
+
+
+@dataclass(frozen=True)
 class Head:
     """A run as the ledger knows it: `tip` is the newest commit, `folder` its place in the tree."""
 
@@ -89,10 +102,12 @@ class Ledger(Protocol):
     def home(self) -> str:
         """The workspace's random id; a runner advances only runs that name it."""
 
-    def create(self, entry: Entry, day: str) -> Appended:
+    def create(self, entry: Entry, day: str, adopted: Adopted | None = None) -> Appended:
         """Start a run: genesis ← run.json, in `runs/<day>/<id>/` (`day` is `yyyy-mm-dd`).
 
-        Raises Conflict when the id exists, living or sealed, or equals one except for case.
+        What it adopts stands in the same commit, so nobody ever sees the one without the other.
+        Raises Conflict when the id exists, living or sealed, or equals one except for case; NotFound and
+        IntegrityError when the commit is not here, is no run's, or has no such receipt.
         """
 
     def append(self, entries: Sequence[Entry]) -> list[Outcome]:
@@ -109,6 +124,19 @@ class Ledger(Protocol):
 
     def file(self, run_id: str, path: str) -> bytes | None:
         """A file of the run's folder at its tip."""
+
+    def at(self, commit: str) -> tuple[Head, list[Receipt]]:
+        """The run as `commit` has it, whosever it is: its head with that commit as tip, and its receipts until then.
+
+        `commit` has 7 to 40 hex digits; a seal stands for the run it sealed.
+        Raises NotFound for what is no commit of a run, Conflict when several begin so, IntegrityError.
+        """
+
+    def content(self, tip: str, path: str) -> bytes | None:
+        """A file of the run's folder as the commit `tip` has it. Raises NotFound, IntegrityError."""
+
+    def fetched(self) -> Iterator[tuple[str, Head]]:
+        """Runs that came from elsewhere, each with the name of its remote; no id of one remote twice."""
 
     def heads(self) -> Iterator[Head]:
         """Every run, living ones first, then sealed ones, newest first; no id twice."""

@@ -40,17 +40,18 @@ class Seal:
 
 
 class Sealed:
-    """The ledger branch, read. Thread-safe."""
+    """A ledger branch, ours or a fetched one, read. Thread-safe."""
 
-    def __init__(self, repository: Path, snapshots: Snapshots) -> None:
+    def __init__(self, repository: Path, snapshots: Snapshots, ref: str = peek.LEDGER) -> None:
         self._repository = repository
+        self._ref = ref
         self._snapshots = snapshots
         self._guard = threading.Lock()
         self._days: dict[str, tuple[bytes, frozenset[str]]] = {}
         self._known: tuple[str | None, dict[str, str]] = (None, {})
 
     def newest(self) -> str | None:
-        return peek.read_ref(self._repository, peek.LEDGER)
+        return peek.read_ref(self._repository, self._ref)
 
     def root(self) -> Folder:
         commit = self._snapshots.commit(bytes.fromhex(self.newest() or GENESIS))

@@ -28,6 +28,10 @@ _GENESIS = bytes.fromhex(GENESIS)
 _KEPT = 256
 
 
+class NoRun(IntegrityError):
+    """A commit that is whole, and of something else than one run."""
+
+
 @dataclass(frozen=True)
 class Snapshot:
     """`tip` is the commit (20 bytes), `root` its whole tree, `folder` the run's place in it.
@@ -167,7 +171,7 @@ class Snapshots:
         for _ in range(2):
             names = [name for name, item in folder.items() if item.is_folder] if folder else []
             if len(names) != 1:
-                raise IntegrityError(f"commit {tip.hex()} holds no run, or several")
+                raise NoRun(f"commit {tip.hex()} holds no run, or several")
             path, folder = f"{path}/{names[0]}", self.trees.folder(folder, names[0]) if folder else None
         return path
 
