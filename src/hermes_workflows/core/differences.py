@@ -11,9 +11,9 @@ def first_difference(one: Any, other: Any) -> str | None:
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         for name in sorted({*one, *other}):
             if name not in one or name not in other:
-                return f"/{_escaped(name)}"
+                return f"/{escaped(name)}"
             if (below := first_difference(one[name], other[name])) is not None:
-                return f"/{_escaped(name)}{below}"
+                return f"/{escaped(name)}{below}"
         return None
     if _is_list(one) and _is_list(other):
         for place, (left, right) in enumerate(zip(one, other, strict=False)):
@@ -27,5 +27,6 @@ def _is_list(value: Any) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str | bytes)
 
 
-def _escaped(name: str) -> str:
+def escaped(name: str) -> str:
+    """A name as one part of a JSON pointer."""
     return name.replace("~", "~0").replace("/", "~1")
