@@ -137,12 +137,16 @@ def test_the_same_start_again_shows_the_run_also_after_its_deadline(desk: Desk) 
 def test_a_runner_that_dies_over_a_deadline_leaves_it_to_the_next_one(desk: Desk) -> None:
     start(desk)
     desk.clock.advance(3601)
+    killed = 0
     for writes in range(6):
-        with pytest.raises(Killed):
+        try:
             desk.work("mortal", on=desk.process(Fate(writes)))
+        except Killed:
+            killed += 1
         if desk.summary().ended:
             break
         desk.clock.advance(40)
+    assert killed >= 4
     desk.work()
     assert desk.summary().status == "cancelled"
     assert [path for path in desk.paths() if path.startswith("control/")] == ["control/1-cancel.json"]

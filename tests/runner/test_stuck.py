@@ -395,6 +395,40 @@ def _claim_and_die(desk: Desk, writes: int = 1) -> None:
     desk.clock.advance(31.0)
 
 
+def test_deaths_over_the_decision_that_follows_a_result_count_as_well(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.write("""
+@step
+def look() -> str:
+    effect("looked")
+    return "seen"
+
+@workflow
+async def flow() -> str:
+    return await look()
+""")
+    desk.start()
+    # Two claims and the result; the body goes on with it at once, under the lease of the step's row.
+    _claim_and_die(desk, writes=3)
+    assert desk.paths() == ["run.json", "steps/look.json"]
+
+    def deadly(*_: object) -> None:
+        raise Killed
+
+    monkeypatch.setattr("hermes_workflows.runner.bodies.rebuild", deadly)
+    (dispatcher,) = desk.runner("bob", desk.process())._dispatchers
+    desk.clock.advance(31.0)
+    dispatcher.turn(1, None)  # the step's row, which is answered
+    with pytest.raises(Killed):
+        dispatcher.turn(1, None)
+    desk.clock.advance(31.0)
+    for _ in range(2):
+        _claim_and_die(desk, writes=100)
+    desk.work()
+    assert (desk.marks(), desk.effects()) == (["poison"], ["looked"])
+
+
 def test_deaths_count_only_against_the_run_that_was_being_decided(desk: Desk) -> None:
     desk.write('@workflow\nasync def flow() -> str:\n    return "well"\n')
     for name in ("one", "two", "three"):

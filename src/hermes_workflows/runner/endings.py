@@ -62,8 +62,9 @@ def clear_up(records: Records, summary: RunSummary) -> None:
 
 def _must_wait(records: Records, held: Held) -> bool:
     rows = records.workspace.queue.work(held.run_id)
+    # A row may outlive its receipt by a moment: only calls without one are still at it.
     executing = [row for row in rows if row.work.kind in _LEAVING and row.status in _EXECUTING]
-    if not executing:
+    if not any(row.work.key in held.live.withdrawn for row in executing):
         return False
     now = records.workspace.clock.now().timestamp()
     if held.end_deadline is None:

@@ -106,6 +106,10 @@ class Records:
             Stuck(run_id, why.kind, why.reason, why.hint, why.key or key, why.code, since, self.runner_id)
         )
 
+    def is_answered(self, work: Work) -> bool:
+        """Whether the call of this row has its receipt. Raises NotFound for a run that is gone."""
+        return self.workspace.ledger.file(work.run_id, layout.step(work.key)) is not None
+
     def stamp(self, held: Held) -> Stamp:
         return Stamp(self.runner_id, held.loaded.code)
 

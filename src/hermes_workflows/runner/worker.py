@@ -200,8 +200,9 @@ class Runner:
                 item = self._inbox.get_nowait()
         except queue.Empty:
             pass
+        decide = self._budget() != 0
         for dispatcher in self._dispatchers:
-            dispatcher.record(events.get(dispatcher, ()))
+            dispatcher.record(events.get(dispatcher, ()), decide=decide)
         return bool(events)
 
     def _turn(self, sweep: bool) -> bool:
