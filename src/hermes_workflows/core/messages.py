@@ -27,8 +27,18 @@ def one_line(text: str) -> str:
     return " ".join(spaced.split())
 
 
+def person_name(name: str) -> str:
+    """A name as a commit can hold it: git takes brackets, and what ends in punctuation, apart."""
+    return one_line(name.translate({ord("<"): None, ord(">"): None})).strip(" .,:;\"'\\") or "unknown"
+
+
 def receipts_message(run_id: str, receipts: Sequence[Receipt], files: int) -> str:
-    """The message of a commit that adds these receipts, or only files."""
+    """The message of a commit that adds these receipts, or only files.
+
+    That of a run that starts from another one tells of its start; the receipts it adopts stand in the other's log.
+    """
+    if receipts and receipts[0].execution.source:
+        return _adoption_message(run_id, receipts)
     blocks = "\n\n".join(_trailer_block(run_id, receipt) for receipt in receipts)
     if len(receipts) == 1:
         subject = receipt_subject(run_id, receipts[0])
@@ -37,6 +47,16 @@ def receipts_message(run_id: str, receipts: Sequence[Receipt], files: int) -> st
     else:
         subject, blocks = f"{files} files", f"Hermes-Run: {run_id}"
     return f"{cut(subject)}\n\n{blocks}\n"
+
+
+def _adoption_message(run_id: str, receipts: Sequence[Receipt]) -> str:
+    source = receipts[0].execution.source or {}
+    did = "reproduces" if source.get("how") == "reproduce" else "forked from"
+    count = len(receipts) - 1
+    adopted = f" ({count} receipt{'s' * (count != 1)} adopted)" if count else ""
+    # What it is called comes first in a subject that may be cut.
+    subject = f"{run_id}: {did} {one_line(source.get('run', ''))}{adopted}"
+    return f"{cut(subject)}\n\n{_trailer_block(run_id, receipts[0])}\n"
 
 
 def receipt_subject(run_id: str, receipt: Receipt) -> str:
@@ -64,6 +84,9 @@ def receipt_trailers(run_id: str, receipt: Receipt) -> dict[str, str]:
         "Kind": receipt.kind,
         "Status": receipt.status,
         "Seq": str(receipt.seq),
+        # Whom the run was started from, and the commit of that run.
+        "Source": one_line((receipt.execution.source or {}).get("run", "")),
+        "Commit": one_line((receipt.execution.source or {}).get("commit", "")),
     }
     return {name: value for name, value in values.items() if value}
 

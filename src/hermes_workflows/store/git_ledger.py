@@ -18,7 +18,7 @@ from ..core.receipts import Author, Receipt
 from ..errors import Conflict, IntegrityError, NotFound, StoreFailure, TemporarilyLocked
 from . import commits, peek, repository
 from .admission import Recorded, admit, check_entry, check_start
-from .adopting import adopt
+from .adopting import Taken, adopt
 from .case_folding import could_be_in_another_case
 from .commits import Commit
 from .durability import Barrier, Disk, Durability, disk_for
@@ -98,9 +98,10 @@ class GitLedger:
         with self._writing([entry.run_id]) as barrier:
             self._refuse_existing(entry.run_id)
             folder = f"runs/{day}/{run_component(entry.run_id)}"
-            start, taken = Snapshot(entry.run_id, _GENESIS, self._genesis_root, folder, self._snapshots, seq=-1), ()
+            start = Snapshot(entry.run_id, _GENESIS, self._genesis_root, folder, self._snapshots, seq=-1)
+            taken = None
             if adopted:
-                start, taken = adopt(start, self._source(adopted.commit), adopted, self._writer(barrier))
+                start, taken = adopt(start, self._lookup.at(adopted.commit), adopted, self._writer(barrier))
             plan = self._plan(start, None, [replace(entry, decided_at=None)], barrier, taken)
             if not self._move([plan], barrier)[0]:
                 raise Conflict(f"run {entry.run_id} exists already")
@@ -200,18 +201,19 @@ class GitLedger:
         old: str | None,
         entries: Sequence[Entry],
         barrier: Barrier,
-        taken: tuple[Receipt, ...] = (),
+        taken: Taken | None = None,
     ) -> _Plan:
         """Ask for each entry in turn, on top of what the ones before it add, and write what is admitted.
 
-        `taken` are receipts that stand in `start` without a commit: those that a new run adopts.
+        `taken` is what a new run adopts: it stands in the commit of its start.
         """
         current = start
         outcomes: list[Outcome] = []
         for entry in entries:
             answer = admit(entry, current, current.head())
             if isinstance(answer, Recorded):
-                answer = replace(answer, receipts=(*answer.receipts, *taken))
+                if taken:
+                    answer = Recorded({**answer.files, **taken.files}, (*answer.receipts, *taken.receipts))
                 base, current = current.tip.hex(), self._commit(current, entry, answer, barrier)
                 outcomes.append(Appended(current.head(), base, answer.receipts))
             else:
@@ -235,13 +237,6 @@ class GitLedger:
 
     def _writer(self, barrier: Barrier) -> Write:
         return lambda kind, body: self.objects.write(kind, body, barrier)
-
-    def _source(self, commit: str) -> Snapshot:
-        """The run that a new one starts from, as this commit has it. Raises NotFound, IntegrityError."""
-        try:
-            return self._snapshots.at(bytes.fromhex(commit))
-        except ValueError:
-            raise NotFound(f"{commit!r} is no commit") from None
 
     def _move(self, plans: Sequence[_Plan], barrier: Barrier) -> list[bool]:
         """Move the refs of all plans that add something, behind one barrier; False where the ref had moved."""

@@ -21,7 +21,8 @@ from ..core.names import check_run_id, run_component
 from ..core.receipts import Receipt
 from ..errors import Conflict, IntegrityError, NotFound
 from .admission import Recorded, admit, check_entry, check_start, read_receipt
-from .ports import Appended, Entry, Head, Outcome, Problem
+from .adopting import Taken, adopted_files, adopted_receipts, replaced
+from .ports import Adopted, Appended, Entry, Head, Outcome, Problem
 
 _START = "0" * 40
 _COMMIT_ID = re.compile(r"[0-9a-f]{7,40}")
@@ -68,6 +69,24 @@ class _Run:
         return found
 
 
+@dataclass(frozen=True)
+class _AtCommit:
+    """A run's folder as one of its commits has it."""
+
+    run: _Run
+    commit: str
+
+    @property
+    def last_seq(self) -> int:
+        return self.run.commits[self.commit]
+
+    def content(self, path: str) -> bytes | None:
+        return self.run.content_at(self.commit, path)
+
+    def has(self, path: str) -> bool:
+        return self.content(path) is not None
+
+
 class MemoryLedger:
     """`ports.Ledger` without a disk. Thread-safe; its runs end with it."""
 
@@ -82,7 +101,7 @@ class MemoryLedger:
     def home(self) -> str:
         return self._home
 
-    def create(self, entry: Entry, day: str) -> Appended:
+    def create(self, entry: Entry, day: str, adopted: Adopted | None = None) -> Appended:
         check_start(entry, day)
         with self._lock:
             for existing in self._runs:
@@ -90,7 +109,8 @@ class MemoryLedger:
                     told = "" if existing == entry.run_id else f" as {existing}, which differs only in case"
                     raise Conflict(f"run {entry.run_id} exists already{told}", hint="choose another id")
             run = _Run(entry.run_id, f"runs/{day}/{run_component(entry.run_id)}")
-            outcome = self._append(run, replace(entry, decided_at=None))
+            taken = self._adopt(adopted) if adopted else None
+            outcome = self._append(run, replace(entry, decided_at=None), taken)
             assert isinstance(outcome, Appended)  # the folder was empty, so nothing could refuse the entry
             self._runs[entry.run_id] = run
             return outcome
@@ -178,10 +198,21 @@ class MemoryLedger:
             raise NotFound(f"{commit!r} is no commit of a run", hint="`hermes-workflows log RUN` shows a run's commits")
         return found[0]
 
-    def _append(self, run: _Run, entry: Entry) -> Outcome:
+    def _adopt(self, adopted: Adopted) -> Taken:
+        source, whole = self._at(adopted.commit)
+        there = _AtCommit(source, whole)
+        receipts = adopted_receipts(there, adopted)
+        wanted = adopted_files(there, source.files, receipts)
+        files = {path: data for path in wanted if (data := there.content(path)) is not None}
+        taken = replaced(adopted, receipts)
+        return replace(taken, files={**files, **taken.files})
+
+    def _append(self, run: _Run, entry: Entry, taken: Taken | None = None) -> Outcome:
         answer = admit(entry, run, run.head())
         if not isinstance(answer, Recorded):
             return answer
+        if taken:
+            answer = Recorded({**taken.files, **answer.files}, (*answer.receipts, *taken.receipts))
         base = run.tip
         run.moved = next(self._moves)
         changed = tuple(path for path in answer.files if path in run.files)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import NamedTuple
 
 from ..errors import IntegrityError, InvalidInput
@@ -21,6 +21,8 @@ _REMEMBERED = 16
 _RECENT = 64
 
 _ENTRY = re.compile(rb"(([0-7]+) ([^\0]+)\0[\s\S]{20})")
+# Stands for the id of a folder that is in memory only.
+_UNWRITTEN = bytes(20)
 _FOLDER_MODES = (b"40000", b"040000")
 
 Write = Callable[[bytes, bytes], bytes]
@@ -79,7 +81,7 @@ class Folder:
         """The folder with one entry added or replaced; its id is not known yet."""
         encoded = _encode(name)
         key = encoded + b"/" if item.is_folder else encoded
-        chunk = b"%o %s\0%s" % (item.mode, encoded, item.oid)
+        chunk = _chunk(name, item)
         keys, chunks = self.keys.copy(), self.chunks.copy()
         position = bisect_left(keys, key)
         if position < len(keys) and keys[position] == key:
@@ -162,6 +164,32 @@ class Trees:
         if new and not new.is_folder:
             yield Change(path, None, new)
 
+    def pick(self, folder: Folder, wanted: Collection[str], write: Write, prefix: str = "") -> Folder | None:
+        """The folder with only the wanted files, None when there are none; changed folders below it are written.
+
+        What is wanted whole is the folder that exists, so the cost follows what is left out.
+        """
+        keys, chunks = [], []
+        for key, chunk in zip(folder.keys, folder.chunks, strict=True):
+            name, item = _entry(chunk)
+            if item.is_folder:
+                below = self.pick(self.open(item.oid), wanted, write, f"{prefix}{name}/")
+                chunk = _chunk(name, Item(FOLDER, below.oid or write(b"tree", below.serialise()))) if below else b""
+            elif prefix + name not in wanted:
+                chunk = b""
+            if chunk:
+                keys.append(key)
+                chunks.append(chunk)
+        return Folder(keys, chunks, folder.oid if chunks == folder.chunks else b"") if chunks else None
+
+    def graft(self, folder: Folder, path: str, child: Folder) -> Folder:
+        """`folder` with `child` at `path`, in memory: the next `put` writes what lies on the way to what it changes."""
+        name, slash, rest = path.partition("/")
+        below = self.graft(self._child(folder, name) or Folder([], []), rest, child) if slash else child
+        folder = folder.with_item(name, Item(FOLDER, below.oid or _UNWRITTEN))
+        folder.remember(name, below)
+        return folder
+
     def put(self, folder: Folder, changes: Mapping[str, Item], write: Write) -> Folder:
         """The tree with `changes` (path to item) put in; each folder on the way is written once.
 
@@ -198,6 +226,10 @@ class Trees:
         child = self.open(item.oid)
         folder.remember(name, child)
         return child
+
+
+def _chunk(name: str, item: Item) -> bytes:
+    return b"%o %s\0%s" % (item.mode, _encode(name), item.oid)
 
 
 def _item(chunk: bytes) -> Item:
