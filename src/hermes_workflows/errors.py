@@ -11,6 +11,7 @@
     │   └── NewerSchema     (6)       written by a newer version of this program
     ├── TemporarilyLocked   (75)      somebody else is writing; the same call may succeed in a moment
     ├── StoreFailure        (74)      the disk: full, read-only, unreadable
+    ├── RemoteFailure       (69)      another repository: not reached, no access, refused
     └── AuthoringError      (2)       the author of a workflow, met while the body runs; it fails the run
         ├── NotInAWorkflow            a primitive outside a body, or something a body must not do
         ├── KeyClash                  two different calls claim one key
@@ -98,6 +99,11 @@ class TemporarilyLocked(HermesError):
 class StoreFailure(HermesError):
     code = "store_failure"
     exit_code = 74
+
+
+class RemoteFailure(HermesError):
+    code = "remote_failure"
+    exit_code = 69
 
 
 class AuthoringError(HermesError):

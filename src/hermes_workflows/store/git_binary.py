@@ -6,17 +6,32 @@ It sees nothing of the machine: no user or system config, no hooks, no GIT_* var
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Mapping
 
-_ENVIRONMENT = {
+ENVIRONMENT = {
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_CONFIG_GLOBAL": os.devnull,
     "GIT_TERMINAL_PROMPT": "0",
     "GIT_OPTIONAL_LOCKS": "0",
     "LC_ALL": "C",
 }
+
+
+# fetch writes no FETCH_HEAD and leaves out refs from this version on.
+_OLDEST = (2, 29)
+
+
+def find(environment: Mapping[str, str]) -> str | None:
+    """The git program on that environment's PATH, if it is there and new enough to exchange with others."""
+    git = shutil.which("git", path=environment.get("PATH"))
+    if git is None:
+        return None
+    told = subprocess.run([git, "--version"], env=ENVIRONMENT, capture_output=True, text=True, check=False).stdout
+    version = re.search(r"(\d+)\.(\d+)", told)
+    return git if version and (int(version[1]), int(version[2])) >= _OLDEST else None
 
 
 def delete_refs(repository: str, values: Mapping[str, str]) -> bool:
@@ -30,7 +45,7 @@ def delete_refs(repository: str, values: Mapping[str, str]) -> bool:
         [git, "-c", f"safe.directory={repository}", "update-ref", "--stdin"],
         input=commands.encode(),
         cwd=repository,
-        env={**_ENVIRONMENT, "GIT_DIR": repository},
+        env={**ENVIRONMENT, "GIT_DIR": repository},
         capture_output=True,
         timeout=60,
         check=False,

@@ -1,0 +1,124 @@
+"""A pack from elsewhere, looked at before anything of ours can see it.
+
+It is unpacked beside our objects, in a repository of its own that reads ours as well. Every object must be well made
+and everything it names must be there; only then does the pack move in, under its final name and durable.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import subprocess
+from pathlib import Path
+from typing import BinaryIO
+
+from dulwich.errors import ChecksumMismatch, ObjectFormatException
+from dulwich.objects import Commit, ObjectID, ShaFile, Tag, Tree
+from dulwich.repo import Repo
+
+from ..core.redaction import Redactor
+from ..errors import IntegrityError
+from . import git_binary
+from .durability import Disk
+from .objects import Objects
+
+_FOLDER = "hermes/arriving"
+# A commit of another repository, which is never here.
+_SUBMODULE = 0o160000
+
+
+class Quarantine:
+    """One arrival. Use it as a context: whatever is not admitted is gone afterwards."""
+
+    def __init__(self, repository: Path, disk: Disk, git: str | None = None) -> None:
+        """`git` is the git program, which checks faster; without it dulwich does."""
+        self._repository = repository
+        self._disk = disk
+        self._git = git
+        self.path = repository / _FOLDER / secrets.token_hex(8)
+
+    def __enter__(self) -> Quarantine:
+        for folder in ("objects/info", "objects/pack", "refs"):
+            (self.path / folder).mkdir(parents=True)
+        (self.path / "HEAD").write_text("ref: refs/heads/main\n")
+        (self.path / "config").write_text("[core]\n\trepositoryformatversion = 0\n\tbare = true\n")
+        (self.path / "objects/info/alternates").write_text(f"{self._repository.absolute() / 'objects'}\n")
+        self.objects = Objects(self.path, self._disk)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.objects.close()
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def take(self, pack: BinaryIO) -> None:
+        """Read a pack and check all of it. Raises IntegrityError."""
+        if self._git:
+            self._index(self._git, pack)
+        else:
+            self._check(pack)
+
+    def admit(self) -> None:
+        """Let in what was taken; from here on it is ours to read, though no ref names it yet."""
+        target = self._repository / "objects/pack"
+        packs = self.path / "objects/pack"
+        # The index last: a pack without one is not seen.
+        for found in sorted(packs.iterdir(), key=lambda path: path.suffix == ".idx"):
+            with open(found, "rb") as file:
+                self._disk.sync_file(file.fileno())
+            if found.suffix in (".pack", ".idx", ".rev"):
+                os.rename(found, target / found.name)
+        self._disk.sync_folder(target)
+
+    def _index(self, git: str, pack: BinaryIO) -> None:
+        done = subprocess.run(
+            [git, "index-pack", "--stdin", "--fix-thin", "--strict", "--threads=1"],
+            cwd=self.path,
+            env={**git_binary.ENVIRONMENT, "GIT_DIR": str(self.path)},
+            stdin=pack,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            check=False,
+        )
+        if done.returncode:
+            said = Redactor().text(" ".join(done.stderr.split()))
+            raise _refused(said.removeprefix("fatal: ").removeprefix("error: "))
+
+    def _check(self, pack: BinaryIO) -> None:
+        repo = Repo(str(self.path))
+        try:
+            taken = repo.object_store.add_thin_pack(pack.read, None)
+            names = {ObjectID(oid) for oid in taken}
+            for name in names:
+                found = repo.object_store[name]
+                found.check()
+                for needed in _links(found):
+                    if needed not in names and needed not in repo.object_store:
+                        raise _refused(f"{name.decode()} names {needed.decode()}, which is missing")
+        except IntegrityError:
+            raise
+        except (AssertionError, ChecksumMismatch, EOFError, KeyError, ObjectFormatException, ValueError) as error:
+            raise _refused(str(error) or type(error).__name__) from error
+        except Exception as error:
+            # dulwich and zlib have many words for a pack that is none.
+            raise _refused(f"{type(error).__name__}: {error}") from error
+        finally:
+            repo.close()
+
+
+def _links(found: ShaFile) -> list[ObjectID]:
+    if isinstance(found, Commit):
+        return [found.tree, *found.parents]
+    if isinstance(found, Tree):
+        return [sha for _, mode, sha in found.iteritems() if mode != _SUBMODULE]
+    if isinstance(found, Tag):
+        return [found.object[1]]
+    return []
+
+
+def _refused(why: str) -> IntegrityError:
+    return IntegrityError(
+        f"what arrived is no sound pack of objects: {why}",
+        hint="nothing was taken from it; have it sent, or exported, again",
+    )
