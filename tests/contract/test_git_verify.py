@@ -164,7 +164,7 @@ def test_a_missing_object_is_a_problem_and_no_crash(ledger: GitLedger) -> None:
     record(ledger, "wf_a", end_draft())
     blob = git(ledger, "rev-parse", f"runs/wf_a:{FOLDER}/run.json").strip()
     (ledger.path / "objects" / blob[:2] / blob[2:]).unlink()
-    assert problems(ledger) == {("", f"object {blob} is missing")}
+    assert problems(ledger) == {("run.json", f"object {blob} is missing")}
 
 
 def test_a_clone_with_changed_line_ends_is_sound(ledger: GitLedger, tmp_path: Path) -> None:

@@ -46,6 +46,9 @@ def step(seq: int, key: str = "work", **fields: Any) -> bytes:
     )
 
 
+ADA = {"kind": "human", "by": "ada", "channel": "cli"}
+
+
 def review(seq: int, status: str = "requested", **fields: Any) -> bytes:
     asked: dict[str, Any] = {
         "prompt": "?",
@@ -56,6 +59,8 @@ def review(seq: int, status: str = "requested", **fields: Any) -> bytes:
         "on_expiry": "raise",
     }
     request = asked if status == "requested" else None
+    if status == "completed":
+        fields = {"execution": {"provenance": ADA}, **fields}
     return receipt(
         "review",
         seq,
@@ -166,15 +171,31 @@ def test_a_fingerprint_is_its_requests() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seq", "message"), [(0, "has seq 0 after 0"), (5, "has seq 5 after 0, and the run is no fork")]
+    ("seq", "message"), [(0, "has seq 0 after 0"), (5, "has seq 5 after 0: what was between them is gone")]
 )
 def test_seq_counts_up_by_one(seq: int, message: str) -> None:
     assert findings(START, work(step(seq), message=worked(seq))) == [Finding("c1", "steps/work.json", message)]
 
 
-def test_seq_has_gaps_in_a_fork() -> None:
-    fork = replace(START, added={layout.RUN: run(source={"run": "wf_x", "tip": "0" * 40})})
-    assert findings(fork, work(step(5), message=worked(5))) == []
+def adopting(**steps: bytes) -> CommitFacts:
+    """The one commit in which a fork starts, with the receipts of another run that it takes over."""
+    added = {layout.RUN: run(source={"run": "wf_b", "commit": "0" * 40})}
+    added |= {f"steps/{name}.json": data for name, data in steps.items()}
+    count = f"{len(steps)} receipt{'s' * (len(steps) != 1)}"
+    trailers = STARTED.partition("\n\n")[2].strip()
+    told = f"{trailers}\nHermes-Source: wf_b\nHermes-Commit: {'0' * 40}\n"
+    return CommitFacts("c0", 1, added, message=f"wf_a: forked from wf_b ({count} adopted)\n\n{told}")
+
+
+def test_seq_has_gaps_where_a_fork_adopts_and_nowhere_else() -> None:
+    fork = adopting(work=step(5))
+
+    def late(seq: int) -> CommitFacts:
+        return CommitFacts("c1", 1, {"steps/late.json": step(seq, "late")}, message=worked(seq, "late"))
+
+    assert findings(fork, late(6)) == []
+    (gone,) = findings(fork, late(8))
+    assert gone.message == "has seq 8 after 5: what was between them is gone"
 
 
 def test_receipts_of_one_commit_count_up_as_well() -> None:
@@ -301,8 +322,37 @@ def test_an_operation_id_is_run_and_key() -> None:
     for forged in ("wf_b/work", "wf_a/other", "work", ""):
         (found,) = findings(START, work(step(1, execution={"operation_id": forged})))
         assert "which is not its run and key" in found.message
-    fork = replace(START, added={layout.RUN: run(source={"run": "wf_b", "tip": "0" * 40})})
-    assert findings(fork, work(step(1, execution={"operation_id": "wf_b/work"}))) == []
+    assert findings(adopting(work=step(1, execution={"operation_id": "wf_b/work"}))) == []
+    assert findings(adopting(work=step(1, execution={"operation_id": "wf_b/other"}))) != []
+
+
+def test_an_answer_says_who_gave_it_and_so_does_its_commit() -> None:
+    answer = {layout.response("q"): review(2, "completed")}
+    told = said("review", "completed", 2, "q")
+    assert findings(START, ASK, CommitFacts("c2", 1, answer, message=told, author="ada")) == []
+    (forged,) = findings(START, ASK, CommitFacts("c2", 1, answer, message=told, author="eve"))
+    assert forged.message == "is by 'ada', and its commit by 'eve'"
+    nobody = {layout.response("q"): review(2, "completed", execution={})}
+    (unsaid,) = findings(START, ASK, CommitFacts("c2", 1, nobody, message=told, author="ada"))
+    assert unsaid.message == "does not say who did it: it has no provenance"
+
+
+def test_an_artifact_that_a_receipt_tells_of_is_there() -> None:
+    output = {"name": "report", "sha256": "a" * 64, "size": 1, "media_type": "text/plain"}
+    request = {"name": "report"}
+    fingerprint = request_fingerprint("artifact", request)
+    kept = receipt("artifact", 1, key="work", output=output, request=request, fingerprint=fingerprint)
+    (missing,) = findings(START, work(kept, message=said("artifact", "completed", 1, "work", "report")))
+    assert missing.path == layout.artifact("a" * 64)
+    assert missing.message == "is missing; artifact work is kept there"
+
+
+def test_a_receipt_nobody_can_read_hides_no_other() -> None:
+    gone = CommitFacts("c1", 1, {}, message=WORK.message, unreadable={"steps/work.json": "object x is missing"})
+    late = CommitFacts("c2", 1, {"steps/late.json": step(2, "late")}, message=worked(2, "late"))
+    assert findings(START, gone, late) == [Finding("c1", "steps/work.json", "object x is missing")]
+    forged = replace(late, added={"steps/late.json": step(2, "late", fingerprint="fp1:sha256:" + "0" * 64)})
+    assert [finding.path for finding in findings(START, gone, forged)] == ["steps/work.json", "steps/late.json"]
 
 
 PRINTED = {"exit_code": 0, "stdout": "hi", "stderr": ""}

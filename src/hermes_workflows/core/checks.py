@@ -15,9 +15,10 @@ from pydantic import BaseModel
 
 from ..errors import HermesError, IntegrityError
 from . import layout
+from .artifacts import artifacts_of
 from .identity import code_identity, request_fingerprint
 from .layout import Role
-from .messages import receipts_message
+from .messages import person_name, receipts_message
 from .receipt_checks import check_receipt
 from .receipts import Receipt, RunStarted, load
 
@@ -26,7 +27,9 @@ from .receipts import Receipt, RunStarted, load
 class CommitFacts:
     """One commit of a run against its parent; paths are relative to the run's folder, `outside` ones to the root.
 
-    `odd` are paths that are no plain files (links, executables); `message` is all it says.
+    `odd` are paths that are no plain files (links, executables), `unreadable` ones added with a content nobody can
+    read, and why. `message` is all the commit says, `author` the name it gives, "" when that is not known.
+    `whole` says that what came before cannot be read, so everything the run's folder holds is `added`.
     """
 
     commit: str
@@ -37,6 +40,14 @@ class CommitFacts:
     outside: tuple[str, ...] = ()
     odd: tuple[str, ...] = ()
     message: str = ""
+    author: str = ""
+    unreadable: Mapping[str, str] = field(default_factory=dict)
+    whole: bool = False
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Everything the commit adds, readable or not."""
+        return (*self.added, *self.unreadable)
 
 
 @dataclass(frozen=True)
@@ -46,15 +57,21 @@ class Finding:
     message: str
 
 
+Content = Callable[[str], bytes | None]
+
+
 @dataclass
 class _Past:
-    """What the commits so far add up to."""
+    """What the commits so far add up to. `unread` are receipts that are there and say nothing.
+
+    `hole` says that the newest receipts are among them.
+    """
 
     fingerprints: dict[str, str | None] = field(default_factory=dict)
+    unread: set[str] = field(default_factory=set)
     last_seq: int = -1
-    gaps_allowed: bool = False
+    hole: bool = False
     ended: bool = False
-    source_run: str = ""
 
 
 @dataclass(frozen=True)
@@ -63,14 +80,39 @@ class _Added:
 
     facts: CommitFacts
     receipts: tuple[Receipt, ...]
-    unread: bool = False
+    unread: frozenset[str]
+    content: Content
+
+    @property
+    def adopts(self) -> bool:
+        """Whether a run starts here with receipts of another one."""
+        return any(isinstance(each, RunStarted) and each.execution.source for each in self.receipts)
 
 
-def check_run(run_id: str, commits: Iterable[CommitFacts], content: Callable[[str], bytes | None]) -> Iterator[Finding]:
+def check_run(run_id: str, commits: Iterable[CommitFacts], content: Content) -> Iterator[Finding]:
     """Every place where a run is not what a ledger writes, oldest commit first.
 
     `content` gives a file of the run's folder as it is now; only artifacts are asked for, and one at a time.
     """
+
+    past = _Past()
+    told: set[tuple[str, str]] = set()
+    for facts in commits:
+        if facts.whole:
+            # Its receipts may have been met before the break; what was wrong with them is told once.
+            past = _Past()
+        added, findings = _read(facts, content)
+        for rule in _RULES:
+            findings += rule(run_id, added, past)
+        for path, message in findings:
+            if not path or (path, message) not in told:
+                told.add((path, message))
+                yield Finding(facts.commit, path, message)
+        _remember(added, past)
+
+
+def _read(facts: CommitFacts, content: Content) -> tuple[_Added, list[tuple[str, str]]]:
+    """The receipts of a commit, and what is wrong with those that cannot be read."""
 
     def blob(sha256: str) -> bytes:
         data = content(layout.artifact(sha256))
@@ -78,21 +120,15 @@ def check_run(run_id: str, commits: Iterable[CommitFacts], content: Callable[[st
             raise IntegrityError(f"its blob {layout.artifact(sha256)} is missing")
         return data
 
-    past = _Past()
-    for facts in commits:
-        receipts, unread = [], False
-        for path, data in facts.added.items():
-            try:
-                if is_receipt(path):
-                    receipts.append(load(path, data, blob))
-            except HermesError as error:
-                unread = True
-                yield Finding(facts.commit, path, error.message)
-        added = _Added(facts, tuple(sorted(receipts, key=lambda receipt: receipt.seq)), unread)
-        for rule in _RULES:
-            for path, message in rule(run_id, added, past):
-                yield Finding(facts.commit, path, message)
-        _remember(added, past)
+    receipts, wrong = [], list(facts.unreadable.items())
+    for path, data in facts.added.items():
+        try:
+            if is_receipt(path):
+                receipts.append(load(path, data, blob))
+        except HermesError as error:
+            wrong.append((path, error.message))
+    in_order = tuple(sorted(receipts, key=lambda receipt: receipt.seq))
+    return _Added(facts, in_order, frozenset(path for path, _ in wrong if is_receipt(path)), content), wrong
 
 
 def is_receipt(path: str) -> bool:
@@ -102,14 +138,12 @@ def is_receipt(path: str) -> bool:
 
 
 def _remember(added: _Added, past: _Past) -> None:
+    past.unread |= added.unread
+    past.hole = bool(added.unread) or (past.hole and not added.receipts)
     for receipt in added.receipts:
         past.fingerprints[receipt.path] = receipt.fingerprint
         past.last_seq = max(past.last_seq, receipt.seq)
         past.ended = past.ended or receipt.path == layout.RESULT
-        if isinstance(receipt, RunStarted):
-            # A fork adopts receipts with their seqs, and leaves out notes that led to no result.
-            past.gaps_allowed = receipt.execution.source is not None
-            past.source_run = (receipt.execution.source or {}).get("run", "")
 
 
 Rule = Callable[[str, _Added, _Past], Iterator[tuple[str, str]]]
@@ -132,20 +166,20 @@ def _append_only(_: str, added: _Added, past: _Past) -> Iterator[tuple[str, str]
 
 def _something(_: str, added: _Added, past: _Past) -> Iterator[tuple[str, str]]:
     facts = added.facts
-    if not (facts.added or facts.changed or facts.removed or facts.outside):
+    if not (facts.paths or facts.changed or facts.removed or facts.outside):
         yield "", "the commit adds nothing"
 
 
 def _nothing_after_the_end(_: str, added: _Added, past: _Past) -> Iterator[tuple[str, str]]:
     facts, late = added.facts, "was added after the run had its result"
     if past.ended:
-        yield next(iter((*facts.added, *facts.changed, *facts.removed)), ""), late
+        yield next(iter((*facts.paths, *facts.changed, *facts.removed)), ""), late
     elif (end := next((each for each in added.receipts if each.path == layout.RESULT), None)) is not None:
         yield from ((receipt.path, late) for receipt in added.receipts if receipt.seq > end.seq)
 
 
 def _names(_: str, added: _Added, past: _Past) -> Iterator[tuple[str, str]]:
-    for path in added.facts.added:
+    for path in added.facts.paths:
         if layout.place(path) is None:
             yield path, "is no name that a run's folder may hold"
     for path in added.facts.odd:
@@ -172,17 +206,19 @@ def _sources(_: str, added: _Added, past: _Past) -> Iterator[tuple[str, str]]:
 
 
 def _start(_: str, added: _Added, past: _Past) -> Iterator[tuple[str, str]]:
-    if past.last_seq < 0 and layout.RUN not in added.facts.added:
+    if past.last_seq < 0 and layout.RUN not in {*added.facts.paths, *past.unread}:
         yield layout.RUN, "is missing; a run starts with it"
 
 
 def _seqs(_: str, added: _Added, past: _Past) -> Iterator[tuple[str, str]]:
     last = past.last_seq
+    # A fork adopts receipts with their seqs, and leaves out notes that led to no result.
+    gaps_allowed = added.adopts or past.hole or bool(added.unread)
     for receipt in added.receipts:
         if receipt.seq <= last:
             yield receipt.path, f"has seq {receipt.seq} after {last}"
-        elif receipt.seq != last + 1 and not past.gaps_allowed:
-            yield receipt.path, f"has seq {receipt.seq} after {last}, and the run is no fork"
+        elif receipt.seq != last + 1 and not gaps_allowed:
+            yield receipt.path, f"has seq {receipt.seq} after {last}: what was between them is gone"
         last = max(last, receipt.seq)
 
 
@@ -207,6 +243,8 @@ def _answers(_: str, added: _Added, past: _Past) -> Iterator[tuple[str, str]]:
         if question is None:
             continue
         path = receipt.path.rpartition("/")[0] + question
+        if path in past.unread or path in added.unread:
+            continue
         if path not in known:
             yield receipt.path, f"answers {path}, which is not there"
         elif known[path] != receipt.fingerprint:
@@ -214,18 +252,17 @@ def _answers(_: str, added: _Added, past: _Past) -> Iterator[tuple[str, str]]:
 
 
 def _each_by_itself(run_id: str, added: _Added, past: _Past) -> Iterator[tuple[str, str]]:
-    run_ids = (run_id, past.source_run) if past.source_run else (run_id,)
     for receipt in added.receipts:
-        for message in check_receipt(run_ids, receipt, added.facts.added[receipt.path]):
+        for message in check_receipt(None if added.adopts else run_id, receipt, added.facts.added[receipt.path]):
             yield receipt.path, message
 
 
 def _message(run_id: str, added: _Added, past: _Past) -> Iterator[tuple[str, str]]:
     """Nothing in a message is free: a ledger makes all of it from what the commit adds."""
-    if added.unread:
-        return
     facts = added.facts
-    files = len(facts.added) + len(facts.changed)
+    if added.unread or facts.whole:
+        return
+    files = len(facts.paths) + len(facts.changed)
     subject, _, rest = facts.message.partition("\n")
     right_subject, _, right_rest = receipts_message(run_id, added.receipts, files).partition("\n")
     if subject != right_subject:
@@ -234,6 +271,39 @@ def _message(run_id: str, added: _Added, past: _Past) -> Iterator[tuple[str, str
         yield "", "the commit's trailers do not say what it adds"
 
 
+def _provenance(_: str, added: _Added, past: _Past) -> Iterator[tuple[str, str]]:
+    """What people did says who did it, and the commit says the same."""
+    for receipt in added.receipts:
+        place = layout.place(receipt.path)
+        spoken = place is not None and (place.family in _SPOKEN or (place.family, receipt.status) == _ANSWERED)
+        if spoken and receipt.execution.provenance is None:
+            yield receipt.path, "does not say who did it: it has no provenance"
+    first = next(iter(added.receipts), None)
+    if first is None or added.unread or added.facts.whole or not added.facts.author:
+        return
+    by = first.execution.provenance
+    if by is None or (by.kind == "policy" and added.facts.author == _RULE_AUTHOR):
+        return
+    if (name := person_name(by.by)) != added.facts.author:
+        yield first.path, f"is by {name!r}, and its commit by {added.facts.author!r}"
+
+
+def _kept(_: str, added: _Added, past: _Past) -> Iterator[tuple[str, str]]:
+    for kept in artifacts_of(added.receipts):
+        path = layout.artifact(kept.sha256)
+        try:
+            data = added.content(path)
+        except IntegrityError as error:
+            yield path, error.message
+            continue
+        if data is None:
+            yield path, f"is missing; artifact {kept.key} is kept there"
+
+
+# A rule of the workflow itself, such as one for expiry, has nobody to name.
+_RULE_AUTHOR = "workflow"
+_SPOKEN = frozenset({"signal", "cancel", "control"})
+_ANSWERED = ("response", "completed")
 _QUESTIONS = {"response": "/request.json", "timer": "/start.json"}
 
 _RULES: tuple[Rule, ...] = (
@@ -249,5 +319,7 @@ _RULES: tuple[Rule, ...] = (
     _seqs,
     _fingerprints,
     _answers,
+    _provenance,
+    _kept,
     _message,
 )

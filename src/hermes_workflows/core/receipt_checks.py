@@ -34,8 +34,8 @@ _CONTROLS = ("cancel", "control")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
-def check_receipt(run_ids: tuple[str, ...], receipt: Receipt, data: bytes) -> Iterator[str]:
-    """What is wrong with a receipt that could be read from `data`; `run_ids` are the run's and that of its source."""
+def check_receipt(run_id: str | None, receipt: Receipt, data: bytes) -> Iterator[str]:
+    """What is wrong with a receipt that could be read from `data`; of an adopted one nobody knows which run made it."""
     if not _is_canonical(data):
         yield "is not written as a receipt is: sorted keys, two spaces, LF"
     place = layout.place(receipt.path)
@@ -44,10 +44,15 @@ def check_receipt(run_ids: tuple[str, ...], receipt: Receipt, data: bytes) -> It
     elif not _has_its_key(place, receipt):
         yield f"has the key {receipt.key!r}, which belongs elsewhere"
     operation = receipt.execution.operation_id
-    if operation is not None and operation not in {f"{run_id}/{receipt.key}" for run_id in run_ids}:
+    if operation is not None and not _is_operation(operation, run_id, receipt.key):
         yield f"has the operation id {operation!r}, which is not its run and key"
     if receipt.kind == "bash" and (wrong := _wrong_in_bash(receipt.status, receipt.output)):
         yield f"has an output that no command leaves: {wrong}"
+
+
+def _is_operation(operation: str, run_id: str | None, key: str) -> bool:
+    run, _, called = operation.partition("/")
+    return called == key and run_id in (None, run)
 
 
 def _is_canonical(data: bytes) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 
-from ..core.messages import cut, one_line, trailers
+from ..core.messages import cut, one_line, person_name, trailers
 from ..core.receipts import Author
 from ..errors import IntegrityError
 
@@ -75,9 +75,8 @@ def first_author(authors: Iterable[Author], default: Author) -> Author:
 
 @lru_cache(maxsize=256)
 def _identity(who: Author) -> str:
-    name = one_line(who.name.translate({ord("<"): None, ord(">"): None})).strip(" .,:;\"'\\") or "unknown"
     email = "".join(who.email.translate({ord("<"): None, ord(">"): None}).split())
-    return f"{name} <{one_line(email) or _EMAIL}>"
+    return f"{person_name(who.name)} <{one_line(email) or _EMAIL}>"
 
 
 def _person(line: str) -> Author:

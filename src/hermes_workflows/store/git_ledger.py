@@ -24,13 +24,13 @@ from .commits import Commit
 from .durability import Barrier, Disk, Durability, disk_for
 from .lookup import Lookup
 from .objects import Objects
-from .ports import Adopted, Appended, Entry, Head, Outcome, Problem
+from .ports import Adopted, Appended, Entry, Head, Outcome, Problem, Rejected
 from .refs import Move, Patience, Refs
 from .repository import GENESIS
 from .sealing import Seal, Sealed, Sealer
 from .snapshots import Located, Snapshot, Snapshots
 from .trees import FILE, Item, Write
-from .verify import verify_run
+from .trust import Trust
 
 # Attempts against a writer that does not take our lock (git itself); each loses only to a ref that did move.
 _ATTEMPTS = 20
@@ -64,6 +64,7 @@ class GitLedger:
         self._sealed = Sealed(path, self._snapshots)
         self._sealer = Sealer(path, self._refs, self._snapshots, self._sealed, self.disk)
         self._lookup = Lookup(path, self._snapshots)
+        self._trust = Trust(path, self._refs, self._snapshots, self._sealed, self.disk)
         self._genesis_root = self._snapshots.trees.open(self._snapshots.commit(_GENESIS).tree)
 
     @classmethod
@@ -160,11 +161,25 @@ class GitLedger:
         with _disk_errors(self.path):
             return self._sealer.seal(Seal(self._committer, commits.commit_time(self._clock.now())), keep)
 
-    def verify(self, run_id: str) -> list[Problem]:
-        return verify_run(self._snapshots, self._current(run_id))
+    def verify(self, run_id: str, tip: str | None = None) -> list[Problem]:
+        return self._trust.verify(bytes.fromhex(tip) if tip else self._current(run_id).tip)
+
+    def verify_seals(self) -> list[Problem]:
+        return self._trust.verify_seals()
+
+    def goes_on_from(self, run_id: str, tip: str) -> bool:
+        return self._trust.goes_on_from(run_id, tip)
+
+    def put_back(self, run_id: str, tip: str) -> bool:
+        with _disk_errors(self.path):
+            return self._trust.put_back(run_id, tip)
+
+    def rejected(self) -> Iterator[Rejected]:
+        return self._trust.rejected()
 
     def close(self) -> None:
         self.objects.close()
+        self._trust.close()
 
     @contextlib.contextmanager
     def _writing(self, run_ids: Iterable[str]) -> Iterator[Barrier]:
@@ -191,7 +206,7 @@ class GitLedger:
                 outcomes.update(zip(waiting.pop(plan.run_id), plan.outcomes, strict=True))
 
     def _plan_living(self, run_id: str, entries: Sequence[Entry], barrier: Barrier) -> _Plan:
-        tip = self._tip(run_id)
+        tip = self._trust.current(run_id, self._tip(run_id))
         # A sealed run has ended, so `admit` records nothing for it and the missing ref stays missing.
         return self._plan(self._snapshot(run_id, tip), tip, entries, barrier)
 
@@ -249,6 +264,7 @@ class GitLedger:
         moved = dict(zip(moves, done, strict=True))
         for plan in plans:
             if plan.after and moved[plan.run_id]:
+                self._trust.moved(plan.run_id, plan.after.tip.hex())
                 self._snapshots.keep(plan.after, instead_of=bytes.fromhex(plan.old or ""))
         return [moved.get(plan.run_id, True) for plan in plans]
 

@@ -16,13 +16,13 @@ from dataclasses import dataclass, field, replace
 
 from ..core import layout
 from ..core.checks import CommitFacts, check_run
-from ..core.messages import receipts_message
+from ..core.messages import person_name, receipts_message
 from ..core.names import check_run_id, run_component
 from ..core.receipts import Receipt
 from ..errors import Conflict, IntegrityError, NotFound
 from .admission import Recorded, admit, check_entry, check_start, read_receipt
 from .adopting import Taken, adopted_files, adopted_receipts, replaced
-from .ports import Adopted, Appended, Entry, Head, Outcome, Problem
+from .ports import Adopted, Appended, Entry, Head, Outcome, Problem, Rejected
 
 _START = "0" * 40
 _COMMIT_ID = re.compile(r"[0-9a-f]{7,40}")
@@ -169,13 +169,29 @@ class MemoryLedger:
                 run.sealed = True
             return len(new)
 
-    def verify(self, run_id: str) -> list[Problem]:
+    def verify(self, run_id: str, tip: str | None = None) -> list[Problem]:
         with self._lock:
             run = self._run(run_id)
+            if tip is not None and tip not in run.commits:
+                raise NotFound(f"there is no commit {tip} of run {run_id}")
+            until = [facts.commit for facts in run.history].index(tip) if tip else len(run.history)
             return [
                 Problem(run_id, finding.commit, finding.path, finding.message)
-                for finding in check_run(run_id, run.history, run.content)
+                for finding in check_run(run_id, run.history[: until + 1], run.content)
             ]
+
+    def verify_seals(self) -> list[Problem]:
+        """None, and nothing to put back: a memory has no refs that somebody else could move."""
+        return []
+
+    def goes_on_from(self, run_id: str, tip: str) -> bool:
+        return True
+
+    def put_back(self, run_id: str, tip: str) -> bool:
+        return False
+
+    def rejected(self) -> Iterator[Rejected]:
+        return iter(())
 
     def close(self) -> None:
         pass
@@ -225,7 +241,8 @@ class MemoryLedger:
             run.readmes[run.tip] = answer.files[layout.README]
         added = {path: data for path, data in answer.files.items() if path not in changed}
         message = receipts_message(entry.run_id, answer.receipts, len(answer.files))
-        run.history.append(CommitFacts(run.tip, 1, added, changed, message=message))
+        author = next((person_name(draft.author.name) for draft in entry.drafts), "")
+        run.history.append(CommitFacts(run.tip, 1, added, changed, message=message, author=author))
         return Appended(run.head(), base, answer.receipts)
 
 

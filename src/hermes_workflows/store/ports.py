@@ -95,6 +95,15 @@ class Problem:
     hint: str = ""
 
 
+@dataclass(frozen=True)
+class Rejected:
+    """Where somebody had put a run's ref, and the ref that keeps that commit since it was put back."""
+
+    run_id: str
+    commit: str
+    ref: str
+
+
 class Ledger(Protocol):
     """The receipts of a workspace. Thread-safe. Everything returned as recorded is durable."""
 
@@ -144,7 +153,25 @@ class Ledger(Protocol):
     def seal(self, keep: int = 1000) -> int:
         """Graft finished runs into the ledger branch, drop the refs of all but the newest `keep`; idempotent."""
 
-    def verify(self, run_id: str) -> list[Problem]:
-        """Check append-only history, names, schemas, fingerprints, seq and trailers of one run."""
+    def verify(self, run_id: str, tip: str | None = None) -> list[Problem]:
+        """Check history, names, schemas, fingerprints, seq, provenance, artifacts and trailers of one run.
+
+        `tip` is a commit of it, which need not be its newest one or ours. Raises NotFound, IntegrityError.
+        """
+
+    def verify_seals(self) -> list[Problem]:
+        """Check that each commit of the ledger branch grafts exactly the run that it names."""
+
+    def goes_on_from(self, run_id: str, tip: str) -> bool:
+        """Whether the run leads back to `tip`, its newest commit when it was last seen, by receipts that were added.
+
+        Also when `tip` is no commit of the run that is here: then nothing can be said.
+        """
+
+    def put_back(self, run_id: str, tip: str) -> bool:
+        """Make the run go on from `tip` again if it does not; what it was moved to is kept. Whether it was needed."""
+
+    def rejected(self) -> Iterator[Rejected]:
+        """What runs were moved to before they were put back, until somebody deletes it."""
 
     def close(self) -> None: ...
