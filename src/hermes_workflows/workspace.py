@@ -105,7 +105,9 @@ class Workspace:
     def without_secrets(self, by: Provenance) -> Provenance:
         clean = self.redactor.text
         message = None if by.message_id is None else clean(by.message_id)
-        return by.model_copy(update={"by": clean(by.by), "channel": clean(by.channel), "message_id": message})
+        origin = None if by.origin is None else {name: clean(value) for name, value in by.origin.items()}
+        cleaned = {"by": clean(by.by), "channel": clean(by.channel), "message_id": message, "origin": origin}
+        return by.model_copy(update=cleaned)
 
     # -- runs ------------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Foreign text on its way to a forge, made inert: it names nobody, points at no issue, closes nothing, commands nothing.
+"""Foreign text on its way to a forge, made inert: it calls nobody, points at no issue, closes and commands nothing.
 
 A README shows text of agents and users. As the body of a pull request or a comment the same text is read by a
 program that acts on it: it notifies `@people`, links `#1`, closes what "fixes #1" names, and bots obey `/commands`.
@@ -31,7 +31,7 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"(?<![\w:]):(?=:[A-Za-z])"), f":{GAP}"),
     (re.compile(r"##(?=\[)"), f"#{GAP}#"),
     # `/merge`, `/approve`, `/lgtm` at the start of a line, but no path.
-    (re.compile(r"(?m)^([\s>*+-]*)/(?=[a-z][\w-]*(?:\s|$))"), rf"\1/{GAP}"),
+    (re.compile(r"(?m)^([ \t>*+-]*)/(?=[a-z][\w-]*(?:\s|$))"), rf"\1/{GAP}"),
 )
 
 

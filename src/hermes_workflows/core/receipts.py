@@ -53,6 +53,9 @@ class Provenance(_Model):
     message_id: str | None = None
     verified: Literal["os-user", "session-token", "forge-login", "signature", "none"] = "none"
     adopted_from: str | None = None
+    # Where exactly it was given, in the channel's own words: a review's repository, number and URL, a commit's id.
+    # Left out when there is none, so that receipts read as they did before there was such a field.
+    origin: dict[str, str] | None = Field(default=None, exclude_if=lambda origin: origin is None)
 
     def is_same_message(self, other: Provenance) -> bool:
         """Whether both come from one message, which its channel has sent twice."""
