@@ -104,6 +104,11 @@ class LiveRun:
         """Whether a cancel request was delivered and the body is cleaning up."""
         return self._cleanup.active and self._end is None
 
+    @property
+    def error(self) -> BaseException | None:
+        """What ended the run, when that was an exception."""
+        return self._fatal or (self._body.error if self._end is not None else None)
+
     def start(self) -> Decision:
         """The first decision. Raises InvalidInput when the recorded input no longer fits the input type."""
         arguments = self.definition.arguments(self.started.request.input)
