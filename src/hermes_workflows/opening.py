@@ -12,6 +12,7 @@ from .registry import DatabasePaths, Registry
 from .store import index
 from .store.git_ledger import GitLedger
 from .store.index import IndexQueue
+from .store.memory_queue import MemoryQueue
 from .store.sqlite_queue import SqliteQueue
 from .workspace import Surroundings, Workspace
 
@@ -42,6 +43,16 @@ def open_workspace(
     ledger = GitLedger.open(paths.receipts, create=create, clock=clock, committer=committer)
     queue = _queue(paths, ledger, clock, lease_seconds, look)
     return Workspace(registry, paths, ledger, queue, surroundings, loader)
+
+
+def open_receipts(registry: Registry, paths: DatabasePaths, surroundings: Surroundings) -> Workspace:
+    """The workspace as its repository alone tells of it: for those who decide again, and touch nothing, SQLite neither.
+
+    Raises NotFound, IntegrityError (something else lies there), StoreFailure.
+    """
+    clock = surroundings.clock
+    ledger = GitLedger.open(paths.receipts, create=False, clock=clock, committer="hermes-workflows")
+    return Workspace(registry, paths, ledger, MemoryQueue(clock=clock), surroundings)
 
 
 def _queue(paths: DatabasePaths, ledger: GitLedger, clock: Clock, lease_seconds: float, look: bool) -> IndexQueue:

@@ -94,7 +94,7 @@ def test_calls_that_only_one_run_has_stand_where_it_made_them() -> None:
 
 
 def test_a_question_that_one_run_still_waits_for_differs_in_its_status() -> None:
-    assert [part.of for part in _parts(compare(_run(decision=""), _run()))["review"]] == ["status", "decision"]
+    assert [part.of for part in _parts(compare(_run(decision=""), _run()))["review"]] == ["status"]
 
 
 def _keys(*calls: Any) -> list[Receipt]:

@@ -14,7 +14,7 @@ from typing import Any
 
 from .changes import ABSENT, Change, changes
 from .receipts import Receipt
-from .told_calls import ToldCall, calls_told
+from .told_calls import OPEN, ToldCall, calls_told
 from .usages import Sum, added
 
 # Parts of `execution` that say what was worked with; by these two equal requests may have two answers.
@@ -154,8 +154,10 @@ def _parts(one: ToldCall, other: ToldCall, asked: Asked) -> Iterator[Part]:
             yield Part(name, Change("", getattr(one, name), getattr(other, name)))
     yield from _within("request", one.request, other.request)
     yield from _within("status", one.status, other.status)
-    yield from _within(lambda place: _outcome(one.kind, place), one.output, other.output)
-    yield from _within("error", one.error, other.error)
+    # Without a result there is nothing to compare one with: the status says so.
+    if OPEN not in (one.status, other.status):
+        yield from _within(lambda place: _outcome(one.kind, place), one.output, other.output)
+        yield from _within("error", one.error, other.error)
     if asked.usage:
         yield from _within("usage", one.usage or {}, other.usage or {})
     if asked.execution:

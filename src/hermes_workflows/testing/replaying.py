@@ -7,10 +7,11 @@ from typing import Any
 
 from ..authoring.workflow import Workflow
 from ..core.history import History, fold
+from ..runner.ends import ends_apart, recorded_text, text_of, was_forced
 from ..runner.slices import Decider
 from .failures import HIDDEN, ReplayMismatch
 from .results import RunResult
-from .traces import Replayed, Scene, ends_apart, recorded_text, text_of, was_forced
+from .traces import Replayed, Scene
 
 __tracebackhide__ = HIDDEN
 

@@ -8,25 +8,22 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
 from ..core.differences import first_difference
 from ..core.divergence import AnyCall, explain
 from ..core.history import History
 from ..core.live import Decision, Definition, End, LiveRun, rebuild
-from ..core.receipts import Failure, Receipt
+from ..core.receipts import Receipt
 from ..core.redaction import Redactor
 from ..errors import Divergence, InvalidInput
-from ..runner.drafts import Stamp, run_ended
+from ..runner.ends import ends_apart, one_line, text_of
 from ..runner.slices import Decider, SliceLimits
 from .failures import HIDDEN, ReplayMismatch
 
 __tracebackhide__ = HIDDEN
 
 _MAX_SHOWN = 5
-_MAX_LINE = 300
-_ANY_TIME = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -123,25 +120,6 @@ def asked_for(call: AnyCall, root: str | None) -> Asked:
     return Asked(call.kind, call.key, call.fingerprint, call.site.within(root), json.loads(_json(call.request)))
 
 
-def was_forced(error: Failure | None) -> bool:
-    """Whether an end was the runner's doing: after a time, or for a stuck run, of which receipts know nothing."""
-    return error is not None and error.type in ("CleanupCutOff", "CleanupSkipped")
-
-
-def text_of(end: End | None) -> str | None:
-    """How a run ended, as its receipt says it."""
-    if end is None:
-        return None
-    # By way of the receipt: a result that cannot be stored is another end than the body had in mind.
-    return recorded_text(run_ended(end, None, _ANY_TIME, Stamp("", "")).receipt)
-
-
-def recorded_text(ended: Receipt) -> str:
-    """The same of a receipt; equal for equal ends."""
-    error = ended.error
-    return f"{ended.status} with {f'{error.type}: {error.message}' if error else _json(ended.output)}"
-
-
 def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, sort_keys=True, default=repr)
 
@@ -185,16 +163,11 @@ def _told(error: Divergence, run_id: str) -> Iterator[str]:
     yield from more
 
 
-def ends_apart(before: str | None, again: str | None) -> str:
-    """Two ends of a run that differ, or an end where there was none."""
-    return f"it {_ended(before)} before and {_ended(again)} now"
-
-
 def _other_request(old: Asked, new: Asked) -> str:
     if old.kind != new.kind:
         return f"{old.shown} is now {new.shown}"
     place = first_difference(old.request, new.request) or ""
-    before, now = (_line(_json(_at(each.request, place))) for each in (old, new))
+    before, now = (one_line(_json(_at(each.request, place))) for each in (old, new))
     values = f"{before} before and {now} now"
     return f"{old.shown} has another request: at {place or '/'} {values}"
 
@@ -209,17 +182,8 @@ def _at(value: Any, place: str) -> Any:
     return value
 
 
-def _ended(end: str | None) -> str:
-    return f"ended as {_line(end)}" if end else "went on"
-
-
 def _list(names: Sequence[str]) -> str:
     if not names:
         return "nothing"
     more = f" and {len(names) - _MAX_SHOWN} more" if len(names) > _MAX_SHOWN else ""
     return ", ".join(names[:_MAX_SHOWN]) + more
-
-
-def _line(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _MAX_LINE else f"{line[: _MAX_LINE - 1]}…"

@@ -7,10 +7,11 @@ from collections.abc import Callable
 from ..core.history import fold
 from ..core.receipts import Receipt
 from ..runner.bodies import Bodies, Held
+from ..runner.ends import ends_apart, text_of, was_forced
 from ..runner.slices import Decider
 from ..workspace import Workspace
 from .failures import SAME_AGAIN, Halt, ReplayMismatch
-from .traces import Replayed, Scene, asked_for, calls_apart, ends_apart, text_of, was_forced
+from .traces import Replayed, Scene, asked_for, calls_apart
 
 
 class WatchedBodies(Bodies):

@@ -1,0 +1,138 @@
+"""`diff` shows what two runs did differently, `replay` whether the present code decides as it was recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ..errors import Divergence
+from .completion import complete_runs, complete_workflows
+from .plain_git import git_line, revision, tell
+from .scope import Scope, Session, scoped
+
+if TYPE_CHECKING:
+    from ..finding import Found
+    from ..runner.slices import Decider
+    from ..workspace import Workspace
+
+
+@click.command("diff")
+@click.argument("before", metavar="A", shell_complete=complete_runs)
+@click.argument("after", metavar="B", shell_complete=complete_runs)
+@click.option("--usage", is_flag=True, help="Compare tokens and costs, too.")
+@click.option("--execution", is_flag=True, help="Compare times, attempts, models and runners, too.")
+@scoped
+def diff(scope: Scope, before: str, after: str, usage: bool, execution: bool) -> int:
+    """Show what two runs did differently; exit code 1 when anything.
+
+    A and B are runs (RUN, RUN@KEY, REMOTE/RUN, a commit). Calls are paired by key, then by request, then by name.
+    """
+    from ..core.comparison import Asked, compare
+    from .differences import comparison_document, comparison_text
+
+    one, repository = _found(scope, before)
+    other, second = _found(scope, after)
+    found = compare(one.receipts, other.receipts, Asked(execution, usage))
+    git = _git_diff(repository, one, other) if repository == second else None
+    document = {"a": _run(one), "b": _run(other)} | comparison_document(found) | {"git": git}
+    scope.output.data(document, lambda: comparison_text(before, after, found))
+    if git:
+        tell(scope, git)
+    return 0 if found.equal else 1
+
+
+@click.command("replay")
+@click.argument("runs", metavar="[RUN|COMMIT]...", nargs=-1, shell_complete=complete_runs)
+@click.option("--all", "every", is_flag=True, help="Every run of the workspace.")
+@click.option("--workflow", metavar="NAME", shell_complete=complete_workflows, help="The runs of one workflow.")
+@click.option("--last", type=click.IntRange(min=1), metavar="N", help="Only the newest N of them.")
+@click.option("--fetched", is_flag=True, help="Runs that were fetched, too.")
+@click.option(
+    "--summary", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help="Add a summary in Markdown."
+)
+@scoped
+def replay(
+    scope: Scope,
+    runs: Sequence[str],
+    every: bool,
+    workflow: str | None,
+    last: int | None,
+    fetched: bool,
+    summary: Path | None,
+) -> int:
+    """Prove that the present code still decides as it was recorded.
+
+    Nothing is executed and nothing is written. Exit code 6 when a run would be decided otherwise.
+    """
+    from ..runner.replaying import Wanted, replay_all
+    from .guard import guarded
+    from .hashseed import fix_hash_seed
+    from .replays import replays_document, replays_markdown, replays_text
+
+    _check(runs, every or workflow is not None or last is not None or fetched)
+    fix_hash_seed(scope.session)
+    wanted = Wanted(runs, workflow, last, fetched)
+    with _receipts(scope) as workspaces, _decider(scope.session) as decider:
+        redactors = lambda: [each.redactor for each in workspaces]  # noqa: E731  # asked for at each line
+        with guarded(redactors, own_process=scope.session.own_process):
+            done = list(replay_all(workspaces, wanted, decider))
+    if summary is not None:
+        with summary.open("a", encoding="utf-8") as file:
+            file.write(replays_markdown(done))
+    scope.output.data(replays_document(done), lambda: replays_text(done))
+    return Divergence.exit_code if any(each.error for each in done) else 0
+
+
+def _check(runs: Sequence[str], many: bool) -> None:
+    if runs and many:
+        raise click.UsageError("name runs, or choose them by --all, --workflow, --last and --fetched")
+    if not runs and not many:
+        raise click.UsageError("which runs? name them, or pass --all")
+
+
+def _found(scope: Scope, text: str) -> tuple[Found, Path]:
+    with scope.look(scope.holding(text.partition("@")[0])) as workspace:
+        return workspace.find(text), workspace.paths.receipts
+
+
+def _run(found: Found) -> dict[str, object]:
+    return {"workflow_id": found.run_id, "commit": found.head.tip, "at": found.key, "remote": found.remote}
+
+
+def _git_diff(repository: Path, one: Found, other: Found) -> str | None:
+    """The plain git command that shows the same; there is none for a moment inside a run."""
+    if one.key or other.key:
+        return None
+    trees = [f"{revision(each)}:{each.head.folder}" for each in (one, other)]
+    return git_line(repository, "diff", *trees, "--", ":!*README.md")
+
+
+@contextmanager
+def _receipts(scope: Scope) -> Iterator[list[Workspace]]:
+    """The workspaces of a replay, of which only the repositories are opened."""
+    from ..opening import open_receipts
+    from ..workspace import Surroundings
+
+    surroundings = Surroundings(scope.clock, scope.session.environment)
+    with ExitStack() as opened:
+        workspaces = []
+        for paths in scope.every():
+            workspaces.append(open_receipts(scope.registry, paths, surroundings))
+            opened.callback(workspaces[-1].close)
+        yield workspaces
+
+
+@contextmanager
+def _decider(session: Session) -> Iterator[Decider]:
+    from ..runner.slices import Decider, SliceLimits
+
+    # A body that holds the interpreter ends the process, if that is nothing but this command.
+    decider = Decider(SliceLimits() if session.own_process else SliceLimits(dead_man=None))
+    try:
+        yield decider
+    finally:
+        decider.close()

@@ -1,0 +1,111 @@
+"""How replayed runs look: as a JSON document, as text for a person, and as a summary in Markdown for a CI job."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..core.divergence import explain
+from ..core.inert import inert
+from ..core.readme import code_span
+from ..errors import Divergence, HermesError
+from .output import readable
+
+if TYPE_CHECKING:
+    from ..runner.replaying import Replay
+
+# A job's summary may have 1 MiB; nobody reads as much.
+_ROWS = 200
+_DIFFS = 20
+_DIFF_LINES = 100
+_DIFF_WIDTH = 300
+
+
+def replays_document(done: Sequence[Replay]) -> dict[str, Any]:
+    failed = sum(each.error is not None for each in done)
+    return {"replays": not failed, "checked": len(done), "failed": failed, "runs": [_run(each) for each in done]}
+
+
+def replays_text(done: Sequence[Replay]) -> str:
+    lines = [line for each in done for line in _lines(each)]
+    return "\n".join([*lines, _count(done)])
+
+
+def replays_markdown(done: Sequence[Replay]) -> str:
+    """Everything in it that comes from runs or code is inert: it is read by a forge."""
+    failed = [each for each in done if each.error is not None]
+    ordered = [*failed, *(each for each in done if each.error is None)]
+    lines = [f"### Replay: {_count(done)}", ""]
+    if ordered:
+        lines += ["| run | workflow | receipts | decided |", "|---|---|---:|---|"]
+        lines += [_row(each) for each in ordered[:_ROWS]]
+    if len(ordered) > _ROWS:
+        lines += ["", f"and {len(ordered) - _ROWS:,} more runs"]
+    for each in failed[:_DIFFS]:
+        lines += ["", *_failure(each)]
+    return inert("\n".join([*lines, "", ""]))
+
+
+def _run(each: Replay) -> dict[str, Any]:
+    return {
+        "workflow_id": each.run_id,
+        "workflow": each.workflow,
+        "commit": each.commit,
+        "receipts": each.receipts,
+        "replays": each.error is None,
+        "open": list(each.open),
+        "error": None if each.error is None else _error(each.error),
+    }
+
+
+def _error(error: HermesError) -> dict[str, Any]:
+    return {"code": error.code, "message": error.message, "hint": error.hint} | dict(error.details or {})
+
+
+def _count(done: Sequence[Replay]) -> str:
+    if not done:
+        return "there was no run to replay"
+    failed = sum(each.error is not None for each in done)
+    return f"{len(done) - failed:,} of {len(done):,} runs are decided as they were recorded"
+
+
+def _lines(each: Replay) -> Iterator[str]:
+    if each.error is None:
+        waits = f", waits for {', '.join(each.open[:3])}" if each.open else ""
+        yield f"  ok  {each.run_id}: {each.receipts} receipts{waits}"
+        return
+    said = list(explain(each.error)) if isinstance(each.error, Divergence) else [each.error.message, each.error.hint]
+    yield f"BAD   {each.run_id}: {said[0]}"
+    yield from (f"      {line}" for line in said[1:] if line)
+
+
+def _row(each: Replay) -> str:
+    cells = [code_span(each.run_id), code_span(each.workflow), f"{each.receipts:,}", _decided(each)]
+    # A bar ends a cell also inside code.
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+
+
+def _decided(each: Replay) -> str:
+    if each.error is None:
+        return "as recorded"
+    if not isinstance(each.error, Divergence):
+        return "**cannot be replayed**"
+    details = each.error.details or {}
+    places = [code_span(str(details[name])) for name in ("key", "site") if details.get(name)]
+    return " ".join(["**differently**", *(["at", ", ".join(places)] if places else [])])
+
+
+def _failure(each: Replay) -> Iterator[str]:
+    assert each.error is not None  # only failed ones come here
+    yield f"#### {code_span(each.run_id)}"
+    yield ""
+    yield code_span(each.error.message, 500)
+    lines = str((each.error.details or {}).get("request_diff") or "").splitlines()
+    if lines:
+        more = [f"… and {len(lines) - _DIFF_LINES} more lines"] if len(lines) > _DIFF_LINES else []
+        text = "\n".join([*(readable(line)[:_DIFF_WIDTH] for line in lines[:_DIFF_LINES]), *more])
+        fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
+        yield from ("", f"{fence}diff", text, fence)
+    if each.error.hint:
+        yield from ("", code_span(each.error.hint, 500))

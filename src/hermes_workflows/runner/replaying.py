@@ -1,0 +1,236 @@
+"""`replay`: whether the present code still decides as it was recorded (SEMANTICS §6).
+
+Bodies are stepped from their receipts as a runner steps them, and nothing else happens: no call goes out, and neither
+git nor SQLite is written. Which runs are meant by `--all` and its like is said here, too.
+"""
+
+from __future__ import annotations
+
+import difflib
+import platform
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..core import layout
+from ..core.encoding import dumps, encode, parse
+from ..core.history import History, fold
+from ..core.live import Decision, LiveRun, rebuild
+from ..core.receipts import Receipt
+from ..core.spelling import suggestion
+from ..errors import Divergence, HermesError, InvalidInput, NotFound
+from ..finding import Found
+from .ends import as_recorded, ends_apart, recorded_text, text_of, was_forced
+from .slices import Decider
+
+if TYPE_CHECKING:
+    from ..store.ports import Head
+    from ..workspace import Workspace
+
+_MAX_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Replay:
+    """One run decided again, as `commit` has it; `error` says why it is not as recorded, or could not be decided.
+
+    `open` are the keys that the run waits for where its receipts end.
+    """
+
+    run_id: str
+    workflow: str
+    commit: str
+    receipts: int
+    error: HermesError | None = None
+    open: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Runs by their names, or those of a workspace: all, of one workflow, the newest so many; also fetched ones."""
+
+    names: Sequence[str] = ()
+    workflow: str | None = None
+    last: int | None = None
+    fetched: bool = False
+
+
+def replay_all(workspaces: Sequence[Workspace], wanted: Wanted, decider: Decider) -> Iterator[Replay]:
+    """Replay what is wanted, the newest first. Raises NotFound and Conflict for what names no run or workflow."""
+    if wanted.names:
+        # All of them first: a typo in the last name is no reason to wait for the others.
+        for workspace, found in [_find(workspaces, name) for name in wanted.names]:
+            yield replay(workspace, found, decider)
+        return
+    for workspace, head in _chosen(workspaces, wanted):
+        try:
+            known, receipts = workspace.ledger.at(head.tip)
+        except HermesError as error:
+            yield Replay(head.run_id, "", head.tip, 0, error)
+            continue
+        yield replay(workspace, Found(known.run_id, known, tuple(receipts)), decider)
+
+
+def replay(workspace: Workspace, found: Found, decider: Decider) -> Replay:
+    """Decide one run again, from the start to its newest receipt, or to the moment that was asked for."""
+    run_id, workflow = found.run_id, ""
+    waits: tuple[str, ...] = ()
+    error: HermesError | None = None
+    try:
+        history = fold(found.receipts)
+        workflow = history.started.request.workflow
+        definition = workspace.loader.load(workflow).definition
+        live = LiveRun(
+            run_id,
+            definition,
+            history.started,
+            redactor=workspace.declared,
+            limits=workspace.limits,
+            root=str(workspace.root),
+            secret=workspace.secret,
+        )
+        waits = decider.run(lambda: _decide(live, history), run_id)
+    except HermesError as failed:
+        error = failed
+    return Replay(run_id, workflow, found.head.tip, len(found.receipts), error, waits)
+
+
+def _decide(live: LiveRun, history: History) -> tuple[str, ...]:
+    """The keys that are open at the end. Raises Divergence."""
+    try:
+        _check_end(live, history, rebuild(live, history))
+        return tuple(live.outstanding)
+    except InvalidInput as error:
+        said = f"divergence in {live.run_id}: the recorded input {error.message}"
+        raise _divergence(live, history, said, hint=error.hint) from error
+    finally:
+        live.evict()
+
+
+# -- the end -----------------------------------------------------------------------------------------------------
+
+
+def _check_end(live: LiveRun, history: History, decision: Decision) -> None:
+    """Every receipt fits; raises Divergence when what the body made of them does not."""
+    ended = history.ended
+    if ended is None or was_forced(ended.error):
+        return
+    before, now = recorded_text(ended), text_of(decision.end)
+    if before == now:
+        return
+    calls = list(live.outstanding.values())
+    shown = [f"{call.kind} {call.key!r}, {call.site.within(live.root)}" for call in calls[:_MAX_SHOWN]]
+    waits = "; ".join(shown) or decision.stuck or "nothing"
+    said = ends_apart(before, now) if now else f"it {ended.status} then, and now waits for {waits}"
+    error = _divergence(
+        live,
+        history,
+        f"divergence in {live.run_id}: {said}",
+        hint="every receipt fits, only the end differs: restore the code, or fork the run to have the new end",
+    )
+    again = as_recorded(decision.end) if decision.end else None
+    error.details = (error.details or {}) | {
+        "site": calls[0].site.within(live.root) if calls else None,
+        "request_diff": "\n".join(
+            difflib.unified_diff(_told(ended), _told(again), "recorded", "present code", lineterm="")
+        ),
+    }
+    raise error
+
+
+def _told(ended: Receipt | None) -> list[str]:
+    if ended is None:
+        return []
+    said = {"status": ended.status, "output": ended.output, "error": ended.error and ended.error.model_dump()}
+    return dumps(encode(said, {})).decode().splitlines()
+
+
+def _divergence(live: LiveRun, history: History, said: str, *, hint: str | None) -> Divergence:
+    error = Divergence(said, hint=hint)
+    recorded, here = live.started.execution.python, ".".join(platform.python_version_tuple()[:2])
+    error.details = {
+        "key": "",
+        "site": None,
+        "fits_until": history.deliveries[-1].key if history.deliveries and live.after else None,
+        "request_diff": "",
+        "python": {"recorded": recorded, "present": here} if recorded not in (None, here) else None,
+    }
+    return error
+
+
+# -- which runs --------------------------------------------------------------------------------------------------
+
+
+_Candidate = tuple["Workspace", "Head"]
+
+
+def _find(workspaces: Sequence[Workspace], name: str) -> tuple[Workspace, Found]:
+    """The run in the first database that has it. Raises what the first one says."""
+    missing: NotFound | None = None
+    for workspace in workspaces:
+        try:
+            return workspace, workspace.find(name)
+        except NotFound as error:
+            missing = missing or error
+    raise missing or NotFound(f"no run {name!r}")
+
+
+def _chosen(workspaces: Sequence[Workspace], wanted: Wanted) -> list[_Candidate]:
+    """The newest first, by when they started. Raises NotFound for a workflow that nobody knows."""
+    known = [each for workspace in workspaces for each in _runs_of(workspace, wanted.fetched)]
+    # The folder begins with the day; without one the commit could not be read, which is to be told first.
+    newest = sorted(known, key=lambda each: _day(each[1]), reverse=True)
+    chosen = list(_of_workflow(newest, workspaces, wanted.workflow)) if wanted.workflow else newest
+    return chosen if wanted.last is None else _latest(chosen, wanted.last)
+
+
+def _runs_of(workspace: Workspace, fetched: bool) -> Iterator[_Candidate]:
+    heads = {head.run_id: head for head in workspace.ledger.heads()}
+    for _, head in workspace.ledger.fetched() if fetched else ():
+        heads.setdefault(head.run_id, head)
+    for head in heads.values():
+        yield workspace, head
+
+
+def _day(head: Head) -> tuple[bool, str]:
+    return not head.folder, "/".join(head.folder.split("/")[:2])
+
+
+def _of_workflow(known: Iterable[_Candidate], workspaces: Sequence[Workspace], name: str) -> Iterator[_Candidate]:
+    aliases = {alias: entry.ref for each in workspaces for alias, entry in each.registry.workflows.items()}
+    refs = {name, aliases.get(name, name)}
+    seen: dict[str, None] = dict.fromkeys(aliases)
+    found = name in aliases
+    for workspace, head in known:
+        recorded = str(_started(workspace, head).get("request", {}).get("workflow", ""))
+        place, _, function = recorded.rpartition(":")
+        seen[recorded] = None
+        if refs & {recorded, place} or name == function:
+            found = True
+            yield workspace, head
+    if not found:
+        raise NotFound(f"no run of a workflow {name!r}", hint=suggestion(name, seen, "workflows"))
+
+
+def _latest(chosen: Sequence[_Candidate], last: int) -> list[_Candidate]:
+    """Opens only as many as the newest days have: opening ten thousand runs takes seconds."""
+    if len(chosen) <= last:
+        return list(chosen)
+    oldest = _day(chosen[last - 1][1])
+    recent = [each for each in chosen if _day(each[1]) >= oldest]
+    return sorted(recent, key=_start_of, reverse=True)[:last]
+
+
+def _start_of(candidate: _Candidate) -> tuple[bool, str]:
+    started = _started(*candidate).get("execution", {}).get("started_at", "")
+    return not candidate[1].folder, str(started)
+
+
+def _started(workspace: Workspace, head: Head) -> Mapping[str, Any]:
+    """`run.json` as it lies in git, without reading the rest of the run; empty when it cannot be read."""
+    try:
+        data = workspace.ledger.content(head.tip, layout.RUN) if head.folder else None
+        told = parse(data) if data else {}
+    except HermesError:
+        return {}
+    return told if isinstance(told, dict) else {}
