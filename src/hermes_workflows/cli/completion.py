@@ -1,12 +1,14 @@
-"""Shell completion: click's own for commands and options, and run ids, aliases and review keys from the index.
+"""Shell completion: click's own for commands and options, and run ids, aliases and review keys from the index,
+keys of a run from its receipts.
 
 Completing must never fail, write or take long: whatever goes wrong, nothing is offered.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +20,10 @@ from ..store.fast_status import FastIndex
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
+
+    from ..registry import DatabasePaths
+    from ..store.git_ledger import GitLedger
+    from ..store.ports import Ledger
 
 _LIMIT = 50
 
@@ -33,11 +39,19 @@ def completion(shell: str) -> None:
     assert kind is not None  # the three choices are click's own
     from .commands import commands
 
+    if shell == "bash":
+        # bash would cut `RUN@KEY` in three words.
+        click.echo("COMP_WORDBREAKS=${COMP_WORDBREAKS//@}")
     click.echo(kind(commands, {}, "hermes-workflows", "_HERMES_WORKFLOWS_COMPLETE").source())
 
 
 def complete_runs(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     return _offered(context, lambda registry: _run_ids(context, registry, incomplete), incomplete)
+
+
+def complete_moments(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """`RUN`, and after an `@` the keys of that run."""
+    return _offered(context, lambda registry: _moments(context, registry, incomplete), incomplete)
 
 
 def complete_workflows(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -70,6 +84,32 @@ def _run_ids(context: click.Context, registry: Registry, incomplete: str) -> lis
     paths = registry.database(context.params.get("db"), Path.cwd())
     with closing(FastIndex(paths.sqlite)) as index:
         return index.matching(incomplete, _LIMIT)
+
+
+def _moments(context: click.Context, registry: Registry, incomplete: str) -> list[str]:
+    run, at, key = incomplete.rpartition("@")
+    paths = registry.database(context.params.get("db"), Path.cwd())
+    with _reading(paths) as ledger:
+        if not at:
+            return [*_run_ids(context, registry, incomplete), *_fetched(ledger, incomplete)]
+        from ..finding import find
+
+        with closing(FastIndex(paths.sqlite)) as index:
+            receipts = find(ledger, run, index.matching).receipts
+    known = dict.fromkeys(receipt.key for receipt in receipts if receipt.key.startswith(key))
+    return [f"{run}@{each}" for each in known if each]
+
+
+def _fetched(ledger: Ledger, incomplete: str) -> Iterator[str]:
+    names = (f"{remote}/{head.run_id}" for remote, head in ledger.fetched())
+    return islice((name for name in names if name.startswith(incomplete)), _LIMIT)
+
+
+def _reading(paths: DatabasePaths) -> closing[GitLedger]:
+    from ..clock import SystemClock
+    from ..store.git_ledger import GitLedger
+
+    return closing(GitLedger.open(paths.receipts, create=False, clock=SystemClock(), committer="completion"))
 
 
 def _review_keys(context: click.Context, registry: Registry, run: str | None) -> list[str]:

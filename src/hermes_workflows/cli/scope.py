@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..clock import SystemClock
-from ..errors import HermesError
+from ..errors import Conflict, HermesError
 from ..registry import DatabasePaths, Registry, choose
 from ..store.fast_status import DatabaseGone, FastIndex
 from .output import Output
@@ -76,13 +76,29 @@ class Scope:
         return [paths for paths in self.registry.dbs.values() if paths.receipts.exists()] or [self.paths()]
 
     def holding(self, run: str) -> DatabasePaths:
-        """The database a run is in: runners serve all of them, so nobody should have to remember which."""
+        """The database a run is in: runners serve all of them, so nobody should have to remember which.
+
+        `run` is anything that `Workspace.find` takes.
+        """
         databases = self.every()
+        if len(databases) == 1:
+            return databases[0]
+        name = run.rpartition("@")[0] or run
         for known_as in (FastIndex.indexed, FastIndex.matching):
             for paths in databases:
-                if len(databases) > 1 and _knows(paths, known_as, run):
+                if _knows(paths, known_as, name):
                     return paths
-        return databases[0] if len(databases) == 1 else self.paths()
+        return next((paths for paths in databases if self._finds(paths, name)), self.paths())
+
+    def _finds(self, paths: DatabasePaths, run: str) -> bool:
+        """By its receipts: a commit, or a run that was fetched."""
+        try:
+            with self.look(paths) as workspace:
+                return bool(workspace.find(run))
+        except Conflict:
+            return True
+        except HermesError:
+            return False
 
     def look(self, paths: DatabasePaths | None = None) -> AbstractContextManager[Workspace]:
         """The workspace for a command that changes nothing; it may lie on a disk that takes no writing."""

@@ -1,0 +1,298 @@
+"""What happened in a run, told in lines and in calls: what `log`, `show` and a run's README are made of.
+
+A `Line` is one receipt. A `Ran` is one call from all of its receipts: what was asked, tried and answered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from . import layout
+from .layout import Role
+from .names import clean_key
+from .receipts import Execution, Receipt
+from .timestamps import render_time
+from .usages import Sum, added
+
+OPEN = "open"
+"""The status of a call that has no result yet."""
+
+# Families of receipts that belong to no call: the run's own, and what operators did to it.
+_NO_CALL = frozenset({"run", "end", "control", "cancel", "readme", "artifact", "source"})
+# Characters of a text that are shown: the whole of it is in the receipt.
+_TEXT = 20_000
+_TRANSCRIPT = 6_000
+
+
+@dataclass(frozen=True)
+class Line:
+    """One receipt in a list: when it was made, who made it, what it says, how long that took and what it cost.
+
+    `what` is the name of the agent, command, workflow or signal; `when` is a time as text, `seconds` a duration.
+    """
+
+    seq: int
+    path: str
+    key: str
+    kind: str
+    status: str
+    what: str
+    who: str
+    when: str | None
+    seconds: float | None
+    usage: Sum | None
+
+
+class Text(NamedTuple):
+    """A text that a call said or was shown: `title` is the place in its output, or the name of a stream."""
+
+    title: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Ran:
+    """One call. `after` is the seq whose decision asked for it, `seq` that of its newest receipt.
+
+    `texts` are what its output holds of more than one line: drafts. `child` is the id of the run it started.
+    """
+
+    key: str
+    kind: str
+    name: str = ""
+    status: str = OPEN
+    seq: int = 0
+    after: int | None = None
+    since: datetime | None = None
+    seconds: float | None = None
+    usage: Sum = field(default_factory=dict)
+    attempts: int = 0
+    child: str | None = None
+    error: str | None = None
+    texts: tuple[Text, ...] = ()
+    transcript: tuple[Text, ...] = ()
+
+    @property
+    def is_open(self) -> bool:
+        return self.status == OPEN
+
+
+@dataclass(frozen=True)
+class Branch:
+    """A scope: its own calls and the scopes below it, in the order in which they first appear."""
+
+    name: str
+    parts: Sequence[Ran | Branch]
+
+
+def lines_of(receipts: Iterable[Receipt]) -> list[Line]:
+    return [_line(receipt) for receipt in receipts]
+
+
+class Outline:
+    """The calls of a run, grown receipt by receipt in seq order.
+
+    With `most`, only so many are kept, the first ones and the newest; `left_out` counts the others.
+    """
+
+    def __init__(self, receipts: Iterable[Receipt] = (), most: int | None = None) -> None:
+        self._most = most
+        self._calls: dict[str, Ran] = {}
+        self._seen: set[str] = set()
+        self.add(receipts)
+
+    @property
+    def calls(self) -> list[Ran]:
+        return list(self._calls.values())
+
+    @property
+    def left_out(self) -> int:
+        return len(self._seen) - len(self._calls)
+
+    def add(self, receipts: Iterable[Receipt]) -> None:
+        for receipt in receipts:
+            slot = self._slot(receipt)
+            if slot is not None and (slot in self._calls or slot not in self._seen):
+                self._seen.add(slot)
+                self._calls[slot] = grown(self._calls.get(slot), receipt)
+                self._forget()
+
+    def with_(self, receipts: Iterable[Receipt]) -> Outline:
+        """A copy with what is not recorded yet."""
+        copy = Outline(most=self._most)
+        copy._calls, copy._seen = dict(self._calls), set(self._seen)
+        copy.add(receipts)
+        return copy
+
+    def _slot(self, receipt: Receipt) -> str | None:
+        """What tells the call of a receipt from all others; None for a receipt that belongs to none."""
+        place = layout.place(receipt.path)
+        if place is None or place.family in _NO_CALL:
+            return None
+        if place.family != "signal":
+            return receipt.key
+        # It ends the oldest wait for its name, as in the body; one that nobody waits for yet stands for itself.
+        waits = (slot for slot, ran in self._calls.items() if ran.is_open and ran.kind == "signal")
+        return next((slot for slot in waits if clean_key(self._calls[slot].name) == receipt.key), receipt.path)
+
+    def _forget(self) -> None:
+        if self._most is not None and len(self._calls) > self._most:
+            # Between the first ones and the newest.
+            del self._calls[list(self._calls)[self._most * 3 // 4]]
+
+
+def calls_of(receipts: Iterable[Receipt]) -> list[Ran]:
+    """Every call of a run, in the order of its first receipt."""
+    return Outline(receipts).calls
+
+
+def grown(known: Ran | None, receipt: Receipt) -> Ran:
+    """The call with what one more of its receipts says."""
+    execution = receipt.execution
+    ran = known or Ran(receipt.key, receipt.kind, name_of(receipt), after=execution.requested_after)
+    if receipt.kind == "review" and receipt.role is Role.NOTE:
+        ran = replace(ran, since=execution.started_at)
+    used = execution.usage.model_dump() if execution.usage else {}
+    ran = replace(
+        ran,
+        seq=receipt.seq,
+        usage=added(ran.usage, used) if used else ran.usage,
+        attempts=max(ran.attempts, execution.attempt or 0),
+        child=ran.child or execution.child,
+    )
+    return _ended(ran, receipt) if receipt.role is Role.RESULT else ran
+
+
+def tree_of(calls: Iterable[Ran]) -> Branch:
+    """The calls by their scopes, which are the folders of their keys."""
+    root: dict[str, Any] = {}
+    for ran in calls:
+        *scopes, name = ran.key.split("/")
+        inner = root
+        for scope in scopes:
+            inner = inner.setdefault(f"{scope}/", {})
+        # Signals that came under one name stand beside each other.
+        inner.setdefault(name, []).append(ran)
+    return Branch("", _parts(root))
+
+
+def duration(seconds: float | None) -> str:
+    """`5 ms`, `1.2 s`, `3 min 20 s`, `2 h 5 min`, `3 d 4 h`; empty for None."""
+    if seconds is None:
+        return ""
+    if 0 < seconds < 0.1:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    whole = int(seconds)
+    for size, unit, small, smaller in ((86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):
+        if whole >= size:
+            rest = whole % size // small
+            return f"{whole // size} {unit}" + (f" {rest} {smaller}" if rest else "")
+    return f"{whole} s"
+
+
+def cost(usage: Sum | None) -> str:
+    """What a call cost, in USD; empty when nothing is known of it."""
+    return f"{usage['cost_usd']:.4f}" if usage and usage.get("cost_usd") else ""
+
+
+def name_of(receipt: Receipt) -> str:
+    """What the author calls what was asked for (an agent, a workflow, a signal), or the command."""
+    request = receipt.request
+    if isinstance(request, Mapping):
+        command = request.get("command", "")
+        named = request.get("name") or request.get("workflow") or request.get("step")
+        return str(named or (command if isinstance(command, str) else " ".join(map(str, command))))
+    return str(getattr(request, "workflow", "") or getattr(request, "name", "") or "")
+
+
+def who(receipt: Receipt) -> str:
+    """Who is behind a receipt: the person or channel that answered, else the runner that executed."""
+    execution = receipt.execution
+    if by := execution.provenance:
+        return f"{by.by} ({by.kind})"
+    return execution.preset or execution.runner or ("workflow" if receipt.role is Role.NOTE else "runner")
+
+
+def _line(receipt: Receipt) -> Line:
+    execution = receipt.execution
+    moment = execution.finished_at or execution.started_at
+    return Line(
+        seq=receipt.seq,
+        path=receipt.path,
+        key=receipt.key,
+        kind=receipt.kind,
+        status=receipt.status,
+        what=name_of(receipt),
+        who=who(receipt),
+        when=render_time(moment) if moment else None,
+        seconds=execution.duration_seconds,
+        usage=execution.usage.model_dump() if execution.usage else None,
+    )
+
+
+def _ended(ran: Ran, receipt: Receipt) -> Ran:
+    execution = receipt.execution
+    return replace(
+        ran,
+        name=ran.name or name_of(receipt),
+        status=receipt.status,
+        seconds=_seconds(ran, execution),
+        error=receipt.error.message if receipt.error else None,
+        texts=tuple(_texts(receipt.output)) if receipt.kind == "agent" else (),
+        transcript=tuple(transcript_of(receipt, _TRANSCRIPT, streams=True)),
+    )
+
+
+def _seconds(ran: Ran, execution: Execution) -> float | None:
+    if execution.duration_seconds is None and ran.since and execution.finished_at:
+        return max(0.0, (execution.finished_at - ran.since).total_seconds())
+    return execution.duration_seconds
+
+
+def transcript_of(receipt: Receipt, most: int | None = None, *, streams: bool = False) -> Iterator[Text]:
+    """What was said while a call was executed, a stream or file at a time, cut in the middle to `most` characters.
+
+    What a command printed is its output; with `streams` it is told as well.
+    """
+    output, told = receipt.output, receipt.execution.transcript or {}
+    if streams and receipt.kind == "bash" and isinstance(output, Mapping):
+        told = {**told, **{name: output[name] for name in ("stdout", "stderr") if isinstance(output.get(name), str)}}
+    for name in ("prompt", "stdout", "stderr", "traceback"):
+        if isinstance(text := told.get(name), str) and text.strip():
+            yield Text(name, _cut(text, most))
+    files = told.get("files")
+    for name, text in files.items() if isinstance(files, Mapping) else ():
+        yield Text(str(name), _cut(str(text), most))
+
+
+def _texts(output: Any, place: str = "") -> Iterator[Text]:
+    """Texts of more than one line in an output and in the fields of its first level."""
+    if isinstance(output, str):
+        if "\n" in output.strip():
+            yield Text(place, _cut(output, _TEXT))
+    elif isinstance(output, Mapping) and not place:
+        for name, value in output.items():
+            if isinstance(value, str):
+                yield from _texts(value, str(name))
+
+
+def _cut(text: str, most: int | None) -> str:
+    if most is None or len(text) <= most:
+        return text
+    half = most // 2
+    return f"{text[:half]}\n[… {len(text) - 2 * half:,} characters …]\n{text[-half:]}"
+
+
+def _parts(folder: Mapping[str, Any]) -> list[Ran | Branch]:
+    parts: list[Ran | Branch] = []
+    for name, below in folder.items():
+        if name.endswith("/"):
+            parts.append(Branch(name[:-1], _parts(below)))
+        else:
+            parts.extend(below)
+    return parts
