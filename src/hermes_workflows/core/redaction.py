@@ -64,10 +64,13 @@ class Redactor:
 
     def extended(self, named: Mapping[str, str]) -> Redactor:
         """A redactor that knows these named secrets too; the old value of a name that is given again stays secret."""
-        more = Redactor.__new__(Redactor)
         known = set(self._secrets)
         secrets = [Secret(_label(name), value, _NAMED) for name, value in named.items()]
-        more._learn(self._secrets, [secret for secret in secrets if secret not in known], self._needles)
+        new = [secret for secret in secrets if secret not in known]
+        if not new:
+            return self
+        more = Redactor.__new__(Redactor)
+        more._learn(self._secrets, new, self._needles)
         return more
 
     def _learn(self, known: Iterable[Secret], more: Iterable[Secret], needles_known: Iterable[Needle] = ()) -> None:

@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 
 def render_time(moment: datetime) -> str:
     """`2026-11-29T10:00:00.123Z`; truncated, not rounded, so that a rendered time is never in the future."""
-    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    there = moment if moment.tzinfo is UTC else moment.astimezone(UTC)
+    return there.isoformat(timespec="milliseconds")[: -len("+00:00")] + "Z"
 
 
 def parse_time(text: str) -> datetime:

@@ -58,13 +58,13 @@ class Database:
         self.path = path
         self.connection = connection
         self.stamp = Stamp.of(path)
-        self._wal = _beside(path, "-wal")
+        self._name, self._wal = str(path), str(_beside(path, "-wal"))
         self._size = os.stat(path).st_size
 
     def check(self) -> None:
         """Raise DatabaseGone when the path no longer leads to this file, or the file has shrunk (it never does)."""
         try:
-            found = os.stat(self.path)
+            found = os.stat(self._name)
         except OSError as error:
             raise DatabaseGone(f"{self.path}: {error.strerror}") from None
         if (found.st_dev, found.st_ino) != self.stamp.file or _inode(self._wal) != self.stamp.wal:
@@ -299,7 +299,7 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _inode(path: Path) -> tuple[int, int]:
+def _inode(path: Path | str) -> tuple[int, int]:
     try:
         found = os.stat(path)
     except OSError:

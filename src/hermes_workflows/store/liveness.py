@@ -36,7 +36,7 @@ class Process(NamedTuple):
         return cls(row.host, row.pid, row.pid_started)
 
     def to_text(self) -> str:
-        return json.dumps(self)
+        return _text_of(self)
 
     @classmethod
     def from_text(cls, text: str) -> Process:
@@ -48,6 +48,11 @@ class Process(NamedTuple):
             return False
         started = process_started(self.pid)
         return started is None or (bool(started and self.pid_started) and started != self.pid_started)
+
+
+@cache  # a claim asks for it, and a process seldom knows more than itself
+def _text_of(process: Process) -> str:
+    return json.dumps(process)
 
 
 def standing(row: Row, elapsed: float, boot_id: str) -> Standing:

@@ -61,10 +61,12 @@ class NextValue:
 
     def _clear(self) -> None:
         """Undo what a writer that died under our lock left behind."""
-        if _same(self.path, self.lock):
-            os.unlink(self.lock)
-        if _same(self.path, self._ref):
-            os.unlink(self.path)
+        # A file of one name only is neither; one look instead of four at every receipt.
+        if _names(self.path) > 1:
+            if _same(self.path, self.lock):
+                os.unlink(self.lock)
+            if _same(self.path, self._ref):
+                os.unlink(self.path)
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self._old)
 
@@ -75,6 +77,13 @@ class NextValue:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self.path)
         return os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+
+
+def _names(path: str) -> int:
+    try:
+        return os.stat(path).st_nlink
+    except FileNotFoundError:
+        return 0
 
 
 def _same(path: str, other: str) -> bool:
