@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from itertools import islice
 from pathlib import Path
 
-from . import finding
+from . import finding, verifying
 from .core import layout
 from .core.artifacts import Kept, artifacts_of, find_artifact
 from .core.clock import Clock
@@ -24,7 +24,7 @@ from .core.receipts import Author, ControlReceipt, Execution, Provenance, Receip
 from .core.redaction import Redactor
 from .core.states import OperationalState
 from .core.summary import RunSummary
-from .errors import Conflict, IntegrityError, InvalidInput, NotFound
+from .errors import Conflict, IntegrityError, NotFound
 from .facts import Observed, state_of, with_children
 from .finding import Found
 from .loader import LoadedWorkflow, Loader
@@ -44,7 +44,7 @@ from .starting import (
 )
 from .store import index, peek
 from .store.index import IndexQueue
-from .store.ports import Appended, Ended, Entry, Ledger, PathTaken, Problem
+from .store.ports import Adopted, Appended, Ended, Entry, Ledger, PathTaken, Problem
 from .store.queue_port import Change, ReviewRow, Work
 
 _CANCEL_ATTEMPTS = 20
@@ -155,13 +155,18 @@ class Workspace:
         """The receipt that a run of `loaded` begins with. Raises InvalidInput for what does not fit its input type."""
         return start_receipt(loaded, given, Start(self.clock.now(), self.ledger.home, parent, deadline), self.redactor)
 
-    def begin(self, run_id: str, loaded: LoadedWorkflow, started: RunStarted) -> Appended:
-        """Put a run into the ledger and its first work into the queue. Raises Conflict when the id exists."""
+    def begin(
+        self, run_id: str, loaded: LoadedWorkflow, started: RunStarted, adopted: Adopted | None = None
+    ) -> Appended:
+        """Put a run into the ledger, with what it adopts from another one, and its first work into the queue.
+
+        Raises Conflict when the id exists.
+        """
         check_id("run id", run_id, self.redactor)
         files = source_files(loaded, self.redactor)
         entry = Entry(run_id, (draft(started, Author("workflow"), self.limits),), files=files)
         moment = started.execution.started_at or self.clock.now()
-        appended = self.ledger.create(entry, moment.strftime("%Y-%m-%d"))
+        appended = self.ledger.create(entry, moment.strftime("%Y-%m-%d"), adopted)
         self.went_on(run_id)
         return appended
 
@@ -313,22 +318,21 @@ class Workspace:
         """Read every run again into the index and offer the unfinished ones."""
         return index.rebuild(self.ledger, self.queue)
 
-    def verify(self, run_id: str | None = None) -> Mapping[str, list[Problem]]:
-        """What does not add up in the receipts, by run. A run that cannot be read is a problem, and hides no other."""
-        names = [run_id] if run_id is not None else [head.run_id for head in self.ledger.heads()]
-        return {name: self._problems(name) for name in names}
+    def verify(self, text: str | None = None) -> Mapping[str, list[Problem]]:
+        """What does not add up in the receipts, by run: in all of them, or in the one that `text` means.
+
+        A run that cannot be read is a problem, and hides no other. Raises NotFound, Conflict.
+        """
+        if text is None:
+            return verifying.verify_all(self.ledger, self.queue)
+        place = verifying.locate(self.ledger, self.queue, text, self._matching)
+        return {place.head.run_id: verifying.verify_place(self.ledger, self.queue, place)}
 
     def close(self) -> None:
         self.queue.close()
         self.ledger.close()
 
     # -- inside ----------------------------------------------------------------------------------------------
-
-    def _problems(self, run_id: str) -> list[Problem]:
-        try:
-            return self.ledger.verify(run_id)
-        except (IntegrityError, NotFound, InvalidInput) as error:
-            return [Problem(run_id, "", "", error.message, error.hint or "`hermes-workflows doctor` says more")]
 
     def _learn(self, names: Iterable[str]) -> None:
         with self._learning:

@@ -7,7 +7,7 @@ or pushed, and nobody else would wake it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -15,7 +15,7 @@ from ..core import layout
 from ..core.receipts import Receipt
 from ..core.summary import summarize
 from ..core.timestamps import render_time
-from ..errors import IntegrityError, InvalidInput, NotFound
+from ..errors import HermesError, IntegrityError, InvalidInput, NotFound
 from .ports import Head, Ledger
 from .queue_port import Change, Indexed, Queue, ReviewRow, Work
 from .rows import OPEN
@@ -35,10 +35,13 @@ class IndexQueue(Queue, Protocol):
 
 @dataclass(frozen=True)
 class Refreshed:
-    """How many rows were put or removed, and which runs could not be read, with the reason."""
+    """How many rows were put or removed, which runs could not be read, with the reason, and which were put back:
+    somebody else had moved their refs.
+    """
 
     changed: int = 0
     unreadable: dict[str, str] = field(default_factory=dict)
+    put_back: tuple[str, ...] = ()
 
 
 def review_rows(run_id: str, receipts: Iterable[Receipt]) -> tuple[ReviewRow, ...]:
@@ -104,6 +107,8 @@ def refresh(ledger: Ledger, queue: Queue, run_id: str) -> Indexed | None:
     Raises IntegrityError or NewerSchema for receipts that cannot be read.
     """
     head, known = ledger.head(run_id), queue.indexed(run_id)
+    if known is not None and (head is None or head.tip != known.tip) and _put_back(ledger, known):
+        head = ledger.head(run_id)
     if head is None:
         if known is not None:
             queue.forget(run_id)
@@ -137,6 +142,9 @@ def rebuild(ledger: Ledger, queue: IndexQueue) -> Refreshed:
 
 def _compare(ledger: Ledger, queue: IndexQueue, *, again: bool) -> Refreshed:
     tips, heads = queue.tips(), {head.run_id: head for head in ledger.heads()}
+    put_back = tuple(_restored(ledger, queue, tips, heads))
+    if put_back:
+        heads = {head.run_id: head for head in ledger.heads()}
     vanished = [run_id for run_id in tips if run_id not in heads]
     for run_id in vanished:
         queue.forget(run_id)
@@ -156,7 +164,25 @@ def _compare(ledger: Ledger, queue: IndexQueue, *, again: bool) -> Refreshed:
             if known is not None and known.summary.seq > row.summary.seq:
                 rewound.add(head.run_id)
         _put(ledger, queue, found, rewound)
-    return Refreshed(len(vanished) + len(moved) - len(unreadable), unreadable)
+    return Refreshed(len(vanished) + len(moved) - len(unreadable), unreadable, put_back)
+
+
+def _restored(
+    ledger: Ledger, queue: IndexQueue, tips: Mapping[str, tuple[str, bool]], heads: Mapping[str, Head]
+) -> Iterator[str]:
+    for run_id, (tip, _) in tips.items():
+        head = heads.get(run_id)
+        if (head is None or head.tip != tip) and (known := queue.indexed(run_id)) and _put_back(ledger, known):
+            yield run_id
+
+
+def _put_back(ledger: Ledger, known: Indexed) -> bool:
+    """A ref that does not go on where the row ends was moved by somebody; the row is all that remembers."""
+    try:
+        return ledger.put_back(known.summary.run_id, known.tip)
+    except HermesError:
+        # Nothing can be written there now, or the ref is damaged: the row is only a cache, and the ledger is read.
+        return False
 
 
 def _read(ledger: Ledger, known: Indexed | None, head: Head) -> Indexed:

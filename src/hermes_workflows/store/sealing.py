@@ -49,6 +49,7 @@ class Sealed:
         self._guard = threading.Lock()
         self._days: dict[str, tuple[bytes, frozenset[str]]] = {}
         self._known: tuple[str | None, dict[str, str]] = (None, {})
+        self._walked: tuple[str | None, dict[str, tuple[str, str]]] = (None, {})
 
     def newest(self) -> str | None:
         return peek.read_ref(self._repository, self._ref)
@@ -67,18 +68,41 @@ class Sealed:
 
     def tip(self, component: str) -> str:
         """The run's last commit, or "" when no run of this name is sealed."""
-        if component not in self.folders():
-            return ""
-        return next((head.tip for head in self.heads() if run_component(head.run_id) == component), "")
+        folders = self.folders()
+        return self._seals(folders).get(component, ("", ""))[1] if component in folders else ""
 
     def heads(self) -> Iterator[Head]:
-        """Sealed runs, the newest seal first. Commits on the branch that are no seals are somebody's, and skipped."""
+        """Sealed runs, the newest seal first; those whose seal cannot be read come last, without a tip.
+
+        Commits on the branch that are no seals are somebody's, and skipped.
+        """
         folders = self.folders()
-        for _, commit in self._snapshots.first_parents(bytes.fromhex(self.newest() or GENESIS)):
-            run_id = next((block["Run"] for block in commit.trailers() if "Run" in block), "")
-            folder = folders.get(run_component(run_id))
-            if folder and len(commit.parents) == 2:
-                yield Head(run_id, commit.parents[1].hex(), folder, sealed=True)
+        for component, (run_id, tip) in self._seals(folders).items():
+            if folder := folders.get(component):
+                yield Head(run_id, tip, folder, sealed=True)
+
+    def _seals(self, folders: Mapping[str, str]) -> Mapping[str, tuple[str, str]]:
+        """Id and tip of each sealed run by the name of its folder. Only seals that are new are read."""
+        with self._guard:
+            newest = self.newest()
+            known, before = self._walked
+            if newest == known:
+                return before
+            new: dict[str, tuple[str, str]] = {}
+            try:
+                for oid, commit in self._snapshots.first_parents(bytes.fromhex(newest or GENESIS)):
+                    if oid.hex() == known:
+                        break
+                    run_id = next((block["Run"] for block in commit.trailers() if "Run" in block), "")
+                    if len(commit.parents) == 2:
+                        new.setdefault(run_component(run_id), (run_id, commit.parents[1].hex()))
+                else:
+                    before = {}
+            except IntegrityError:
+                # The chain is broken there. The runs before it are still in the tree; reading one says what is wrong.
+                return new | {name: (name, "") for name in folders if name not in new}
+            self._walked = (newest, new | {name: seal for name, seal in before.items() if name not in new})
+            return self._walked[1]
 
     def _read_folders(self) -> dict[str, str]:
         trees = self._snapshots.trees
@@ -142,7 +166,9 @@ class Sealer:
 
     def _holds(self, root: Folder, run: Located) -> bool:
         item = self._snapshots.trees.find(root, run.head.folder)
-        return item is not None and item.oid == run.tree
+        # Also its commits: where a seal cannot be read any more, the run's ref is all that leads to them.
+        held = item is not None and item.oid == run.tree
+        return held and self._sealed.tip(run_component(run.head.run_id)) == run.head.tip
 
     def _graft(self, root: Folder, runs: Sequence[Located], seal: Seal, barrier: Barrier) -> bool:
         objects, trees = self._snapshots.objects, self._snapshots.trees

@@ -51,10 +51,16 @@ class Trust:
 
     # -- looking ---------------------------------------------------------------------------------------------
 
-    def verify(self, tip: bytes) -> list[Problem]:
-        """The problems of the run whose commit `tip` is. Nothing read before is believed."""
+    def verify(self, tip: bytes, *, newest: bool = False) -> list[Problem]:
+        """The problems of the run whose commit `tip` is, the `newest` or another; nothing read before is believed."""
         snapshots = Snapshots(self._hashed)
-        return verify_run(snapshots, snapshots.at(tip))
+        run = snapshots.at(tip)
+        problems = verify_run(snapshots, run)
+        sealed = snapshots.trees.find(self._sealed.root(), run.folder) if newest else None
+        if sealed and sealed.oid != run.run_folder().oid:
+            message = f"holds {run.folder} as it is not at {run.tip.hex()[:12]}"
+            problems.append(Problem(run.run_id, "", peek.LEDGER, message))
+        return problems
 
     def verify_seals(self) -> list[Problem]:
         try:
@@ -135,19 +141,18 @@ class Trust:
                 new.append((oid, commit))
             else:
                 return False
-            seq = known.last_seq
+            seq: int | None = known.last_seq
             for oid, commit in reversed(new):
                 facts = step_facts(self._snapshots, oid, commit, known.folder)
-                if (seq := self._after(facts, seq, found)) is None:
-                    return False
+                seq = self._after(facts, seq, found)
         except HermesError:
             return False
-        return True
+        return seq is not None
 
-    def _after(self, facts: CommitFacts, seq: int, found: bytes) -> int | None:
+    def _after(self, facts: CommitFacts, seq: int | None, found: bytes) -> int | None:
         """The newest seq after a commit that only adds what may be added, else None. Raises HermesError."""
         touched = {*facts.changed, *facts.removed} - {layout.README}
-        if facts.parents != 1 or touched or facts.outside or facts.odd or facts.unreadable:
+        if seq is None or facts.parents != 1 or touched or facts.outside or facts.odd or facts.unreadable:
             return None
         if any(layout.place(path) is None for path in facts.added):
             return None
