@@ -25,7 +25,7 @@ from hermes_workflows.store import index
 from hermes_workflows.store.liveness import Process, this_host
 from hermes_workflows.store.memory_ledger import MemoryLedger
 from hermes_workflows.store.memory_queue import MemoryQueue
-from hermes_workflows.store.ports import Appended, Entry, Outcome
+from hermes_workflows.store.ports import Adopted, Appended, Entry, Outcome
 from hermes_workflows.store.queue_port import Change, Lease
 from hermes_workflows.store.sqlite_queue import SqliteQueue
 from hermes_workflows.workspace import Surroundings, Workspace
@@ -97,9 +97,9 @@ class MortalLedger(MemoryLedger):
         self.__dict__.update(shared.__dict__)
         self._fate = fate
 
-    def create(self, entry: Entry, day: str) -> Appended:
+    def create(self, entry: Entry, day: str, adopted: Adopted | None = None) -> Appended:
         self._fate.before_write()
-        made = super().create(entry, day)
+        made = super().create(entry, day, adopted)
         self._fate.after_write()
         return made
 

@@ -10,7 +10,7 @@ import pytest
 from tests.runner.desks import Desk, Fate, Killed
 
 from hermes_workflows.store.memory_ledger import MemoryLedger
-from hermes_workflows.store.ports import Appended, Entry
+from hermes_workflows.store.ports import Adopted, Appended, Entry
 from hermes_workflows.workspace import Workspace
 
 FLOW = """
@@ -79,9 +79,9 @@ class Interrupted(MemoryLedger):
         self.__dict__.update(shared.__dict__)
         self._happens = happens
 
-    def create(self, entry: Entry, day: str) -> Appended:
+    def create(self, entry: Entry, day: str, adopted: Adopted | None = None) -> Appended:
         self._happens(entry.run_id)
-        return super().create(entry, day)
+        return super().create(entry, day, adopted)
 
 
 def interrupted(desk: Desk, happens: Callable[[str], None]) -> Workspace:

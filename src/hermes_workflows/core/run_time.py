@@ -5,13 +5,16 @@ from __future__ import annotations
 from datetime import datetime
 
 from .receipts import Receipt, time_of
+from .timestamps import parse_time
 
 
 class RunTime:
     """`now` is the largest time among the start and the receipts delivered so far."""
 
     def __init__(self, started: Receipt) -> None:
-        self._origin = started.execution.started_at
+        # A run that goes on from another one has that one's time: what it adopts was requested in it.
+        clock = (started.execution.source or {}).get("clock")
+        self._origin = parse_time(clock) if clock else started.execution.started_at
         self.now: datetime | None = self._origin
 
     def pass_to(self, receipt: Receipt) -> None:
