@@ -34,6 +34,30 @@ def find(environment: Mapping[str, str]) -> str | None:
     return git if version and (int(version[1]), int(version[2])) >= _OLDEST else None
 
 
+def signature(repository: str, commit: str) -> tuple[str, str]:
+    """What git says of a commit's signature, good, bad or unknown, and whose a good one is.
+
+    Who may sign stands in the repository's own config (`gpg.ssh.allowedSignersFile`), which nobody can push.
+    """
+    git = shutil.which("git")
+    if git is None:
+        return "unknown", ""
+    done = subprocess.run(
+        [git, "-c", f"safe.directory={repository}", "log", "-1", "--no-walk", "--format=%G?%n%GS", commit],
+        cwd=repository,
+        env={**ENVIRONMENT, "GIT_DIR": repository},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        errors="replace",
+        timeout=60,
+        check=False,
+    )
+    verdict, _, signer = done.stdout.partition("\n")
+    found = {"G": "good", "B": "bad"}.get(verdict, "unknown")
+    return found, signer.strip() if found == "good" else ""
+
+
 def delete_refs(repository: str, values: Mapping[str, str]) -> bool:
     """Delete refs that still have these values, all or none; False when git is missing or refuses."""
     git = shutil.which("git")

@@ -19,12 +19,13 @@ from ..errors import Conflict, IntegrityError, NotFound, StoreFailure, Temporari
 from . import commits, peek, repository
 from .admission import Recorded, admit, check_entry, check_start
 from .adopting import Taken, adopt
+from .answers import Proposals
 from .case_folding import could_be_in_another_case
 from .commits import Commit
 from .durability import Barrier, Disk, Durability, disk_for
 from .lookup import Lookup
 from .objects import Objects
-from .ports import Adopted, Appended, Entry, Head, Outcome, Problem, Rejected
+from .ports import Adopted, Appended, Entry, Head, Outcome, Problem, Proposal, Rejected
 from .refs import Move, Patience, Refs
 from .repository import GENESIS
 from .sealing import Seal, Sealed, Sealer
@@ -64,6 +65,7 @@ class GitLedger:
         self._sealed = Sealed(path, self._snapshots)
         self._sealer = Sealer(path, self._refs, self._snapshots, self._sealed, self.disk)
         self._lookup = Lookup(path, self._snapshots)
+        self._proposals = Proposals(path, self._snapshots, self._refs, self._sealed, self.disk)
         self._trust = Trust(path, self._refs, self._snapshots, self._sealed, self.disk)
         self._genesis_root = self._snapshots.trees.open(self._snapshots.commit(_GENESIS).tree)
 
@@ -176,6 +178,13 @@ class GitLedger:
 
     def rejected(self) -> Iterator[Rejected]:
         return self._trust.rejected()
+
+    def proposals(self, *, fetched: bool) -> Iterator[Proposal]:
+        return self._proposals.waiting(fetched=fetched)
+
+    def settle(self, proposal: Proposal, *, refused: bool) -> None:
+        with _disk_errors(self.path):
+            self._proposals.settle(proposal, refused=refused)
 
     def close(self) -> None:
         self.objects.close()

@@ -22,7 +22,7 @@ from ..core.receipts import Receipt
 from ..errors import Conflict, IntegrityError, NotFound
 from .admission import Recorded, admit, check_entry, check_start, read_receipt
 from .adopting import Taken, adopted_files, adopted_receipts, replaced
-from .ports import Adopted, Appended, Entry, Head, Outcome, Problem, Rejected
+from .ports import Adopted, Appended, Entry, Head, Outcome, Problem, Proposal, Rejected
 
 _START = "0" * 40
 _COMMIT_ID = re.compile(r"[0-9a-f]{7,40}")
@@ -192,6 +192,13 @@ class MemoryLedger:
 
     def rejected(self) -> Iterator[Rejected]:
         return iter(())
+
+    def proposals(self, *, fetched: bool) -> Iterator[Proposal]:
+        """None: nobody can push into memory."""
+        return iter(())
+
+    def settle(self, proposal: Proposal, *, refused: bool) -> None:
+        pass
 
     def close(self) -> None:
         pass

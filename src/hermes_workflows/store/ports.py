@@ -96,6 +96,25 @@ class Problem:
 
 
 @dataclass(frozen=True)
+class Proposal:
+    """What a branch that a person has pushed says about a run of ours (`answers`).
+
+    `answers` are the responses it adds, by their path in the run's folder; `faults` is why none of them may be taken.
+    `signature` is what git says of it: good, bad, unknown or none; `signer` is who a good one belongs to.
+    """
+
+    run_id: str
+    ref: str
+    commit: str
+    author: str
+    email: str
+    answers: Mapping[str, bytes] = field(default_factory=dict)
+    faults: tuple[str, ...] = ()
+    signature: str = "none"
+    signer: str = ""
+
+
+@dataclass(frozen=True)
 class Rejected:
     """Where somebody had put a run's ref, and the ref that keeps that commit since it was put back."""
 
@@ -173,5 +192,11 @@ class Ledger(Protocol):
 
     def rejected(self) -> Iterator[Rejected]:
         """What runs were moved to before they were put back, until somebody deletes it."""
+
+    def proposals(self, *, fetched: bool) -> Iterator[Proposal]:
+        """Answers on branches that were pushed here and, with `fetched`, on those that came from elsewhere."""
+
+    def settle(self, proposal: Proposal, *, refused: bool) -> None:
+        """A pushed proposal was read: its branch goes, and what was refused is kept under another name."""
 
     def close(self) -> None: ...
