@@ -43,8 +43,8 @@ class DulwichTransport:
         self._remote = remote
         self._disk = disk
 
-    def refs(self) -> dict[str, str]:
-        with self._talking(self._remote.url) as (client, path):
+    def refs(self, *, for_push: bool = False) -> dict[str, str]:
+        with self._talking(self._remote.push_url if for_push else self._remote.url) as (client, path):
             return _exchanged(client.get_refs(path.encode()).refs)
 
     def fetch(self, *, prune: bool) -> None:

@@ -20,6 +20,8 @@ from . import commits, peek, repository
 from .admission import Recorded, admit, check_entry, check_start
 from .adopting import Taken, adopt
 from .answers import Proposals
+from .arriving import Arrived, home_of, is_news
+from .bundles import write_tar
 from .case_folding import could_be_in_another_case
 from .commits import Commit
 from .durability import Barrier, Disk, Durability, disk_for
@@ -152,6 +154,37 @@ class GitLedger:
     def fetched(self) -> Iterator[tuple[str, Head]]:
         return self._lookup.fetched()
 
+    def accept(self, tip: str) -> Arrived:
+        """Give a run that was made elsewhere, and whose objects are here, a ref; `arriving` says what is refused.
+
+        Raises Conflict, IntegrityError, StoreFailure.
+        """
+        coming = self._snapshots.at(bytes.fromhex(tip))
+        with self._writing([coming.run_id]) as barrier:
+            if not self.is_news(coming):
+                return Arrived(self.head(coming.run_id) or coming.head(), home_of(coming), new=False)
+            ref = peek.RUNS + run_component(coming.run_id)
+            if not self._refs.move([Move(ref, self._tip(coming.run_id), tip)], barrier)[0]:
+                raise TemporarilyLocked(f"{coming.run_id} was moved meanwhile", hint="try again")
+        return Arrived(coming.head(), home_of(coming), new=True)
+
+    def is_news(self, coming: Snapshot) -> bool:
+        """Whether `accept` would move a ref, if it did not raise."""
+        known = self.head(coming.run_id)
+        if not is_news(coming, known, self._home):
+            return False
+        if known is None:
+            self._refuse_existing(coming.run_id)
+        return True
+
+    def head_at(self, commit: str) -> Head:
+        """The run that a commit belongs to, without its receipts. Raises NotFound, Conflict, IntegrityError."""
+        return self._lookup.at(commit).head()
+
+    def write_tar(self, head: Head, target: Path) -> int:
+        """A run's files as an archive; see `bundles`."""
+        return write_tar(self._snapshots, head, target)
+
     def heads(self) -> Iterator[Head]:
         living = [self._locate(name, tip) for name, tip in peek.list_refs(self.path, peek.RUNS).items()]
         newest_first = sorted(living, key=lambda found: (found.time, found.head.run_id), reverse=True)
@@ -164,7 +197,7 @@ class GitLedger:
             return self._sealer.seal(Seal(self._committer, commits.commit_time(self._clock.now())), keep)
 
     def verify(self, run_id: str, tip: str | None = None) -> list[Problem]:
-        return self._trust.verify(bytes.fromhex(tip) if tip else self._current(run_id).tip)
+        return self._trust.verify(bytes.fromhex(tip) if tip else self._current(run_id).tip, newest=tip is None)
 
     def verify_seals(self) -> list[Problem]:
         return self._trust.verify_seals()

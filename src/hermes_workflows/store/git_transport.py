@@ -60,8 +60,10 @@ class GitTransport:
         self._environment = environment
         self._git = git
 
-    def refs(self) -> dict[str, str]:
-        done = self._run("ls-remote", "--refs", "--", self._remote.name, f"{HEADS}*", f"{peek.RUNS}*")
+    def refs(self, *, for_push: bool = False) -> dict[str, str]:
+        elsewhere = for_push and self._remote.push_url != self._remote.url
+        address = self._remote.push_url if elsewhere else self._remote.name
+        done = self._run("ls-remote", "--refs", "--", address, f"{HEADS}*", f"{peek.RUNS}*")
         if done.returncode:
             raise self._failure(done.stderr)
         lines = (line.split("\t") for line in done.stdout.splitlines() if "\t" in line)

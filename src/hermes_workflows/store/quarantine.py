@@ -21,7 +21,7 @@ from ..core.redaction import Redactor
 from ..errors import IntegrityError
 from . import git_binary
 from .durability import Disk
-from .objects import Objects
+from .verify import HashedObjects
 
 _FOLDER = "hermes/arriving"
 # A commit of another repository, which is never here.
@@ -44,7 +44,7 @@ class Quarantine:
         (self.path / "HEAD").write_text("ref: refs/heads/main\n")
         (self.path / "config").write_text("[core]\n\trepositoryformatversion = 0\n\tbare = true\n")
         (self.path / "objects/info/alternates").write_text(f"{self._repository.absolute() / 'objects'}\n")
-        self.objects = Objects(self.path, self._disk)
+        self.objects = HashedObjects(self.path, self._disk)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -71,6 +71,8 @@ class Quarantine:
         self._disk.sync_folder(target)
 
     def _index(self, git: str, pack: BinaryIO) -> None:
+        # git reads from where the file stands, not from where our buffer does.
+        os.lseek(pack.fileno(), pack.tell(), os.SEEK_SET)
         done = subprocess.run(
             [git, "index-pack", "--stdin", "--fix-thin", "--strict", "--threads=1"],
             cwd=self.path,

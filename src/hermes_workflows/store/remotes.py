@@ -56,8 +56,11 @@ class Remote:
 class Transport(Protocol):
     """The way to one remote. Every method may raise RemoteFailure; nothing that comes from there is executed."""
 
-    def refs(self) -> dict[str, str]:
-        """What the remote has below `refs/heads/` and `refs/runs/`: name to commit id."""
+    def refs(self, *, for_push: bool = False) -> dict[str, str]:
+        """What the remote has below `refs/heads/` and `refs/runs/`: name to commit id.
+
+        `for_push` asks where pushes go, which may be another address.
+        """
 
     def fetch(self, *, prune: bool) -> None:
         """Bring its refs up to date below `refs/remotes/<remote>/`, and move nothing else.
