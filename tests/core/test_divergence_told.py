@@ -22,7 +22,8 @@ def test_the_message_prints_the_ways_out_and_the_details_name_the_last_receipt_t
     error = divergence_of(history(), changed)
     assert error.hint == (
         "1. restore the code that was recorded; "
-        "or 2. `hermes-workflows accept run one --why …` keeps the recorded answer; or 3. start a new run"
+        "or 2. `hermes-workflows fork run@writer --id NEW` goes on in a new run with what still fits; "
+        "or 3. `hermes-workflows accept run one --why …` keeps the recorded answer"
     )
     assert (error.details or {})["fits_until"] == "writer"
 

@@ -128,9 +128,11 @@ def _lines(request: Any) -> list[str]:
 
 
 def _ways_out(now: Present, key: str) -> str:
+    before = f"@{now.before}" if now.before else ""
     return (
         "1. restore the code that was recorded; "
-        f"or 2. `hermes-workflows accept {now.run_id} {key} --why …` keeps the recorded answer; or 3. start a new run"
+        f"or 2. `hermes-workflows fork {now.run_id}{before} --id NEW` goes on in a new run with what still fits; "
+        f"or 3. `hermes-workflows accept {now.run_id} {key} --why …` keeps the recorded answer"
     )
 
 

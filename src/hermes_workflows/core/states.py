@@ -106,7 +106,8 @@ def _completed(facts: Facts) -> _Said:
 
 def _failed(facts: Facts) -> _Said:
     reason = facts.error or "the workflow raised an error"
-    return "failed", reason, f"read the receipts ({_history(facts)}), then start a corrected run"
+    action = f"read the receipts ({_history(facts)}), mend the cause, then hermes-workflows retry {facts.run_id}"
+    return "failed", reason, action
 
 
 def _cancelled(facts: Facts) -> _Said:

@@ -155,7 +155,7 @@ def _elsewhere(error: Divergence, key: str, wanted: str) -> InvalidInput:
 
 def _refused(error: Divergence) -> Divergence:
     refused = Divergence(
-        error.message, hint="this cannot be accepted: restore the code that was recorded, or start a new run"
+        error.message, hint="this cannot be accepted: restore the code that was recorded, or fork the run before it"
     )
     refused.details = error.details
     return refused

@@ -14,7 +14,8 @@ from ..core.divergence import AnyCall, explain
 from ..core.history import fold
 from ..core.layout import Role
 from ..core.live import Decision, End, LiveRun, rebuild
-from ..core.readme import tells
+from ..core.outline import Outline
+from ..core.readme import outline_of, tells
 from ..core.receipts import Receipt, RunStarted
 from ..core.summary import RunSummary, summarize
 from ..errors import Divergence, HermesError, InvalidInput
@@ -57,7 +58,7 @@ class Held:
     """A run this process has the body of.
 
     `pending` are receipts that are committed and not delivered yet, `unindexed` those whose inbox rows are not
-    written, `telling` those the run's README is made of. `unoffered` and `unwithdrawn` are what decisions want
+    written, `telling` and `outline` what the run's README is made of. `unoffered` and `unwithdrawn` are what decisions want
     from the queue and have not got. `sources` are the files of this code, while it has not written to the run yet.
     """
 
@@ -73,6 +74,7 @@ class Held:
     attempts: dict[str, int] = field(default_factory=dict)
     closed: list[str] = field(default_factory=list)
     telling: list[Receipt] = field(default_factory=list)
+    outline: Outline = field(default_factory=lambda: outline_of(()))
     indexed: str | None = None
     looked_at: float = 0.0
     end_deadline: float | None = None
@@ -105,6 +107,7 @@ class Held:
         execution = receipt.execution
         if execution.code == self.loaded.code:
             self.sources = {}
+        self.outline.add([receipt])
         if tells(receipt):
             self.telling.append(receipt)
         if receipt.kind == "review" and receipt.role is Role.RESULT:
@@ -299,7 +302,7 @@ def check_home(started: RunStarted, home: str) -> None:
         raise CannotAdvance(
             "foreign",
             "the run belongs to another workspace",
-            "start a runner in that workspace, or a new run here",
+            "start a runner in that workspace, or `hermes-workflows fork` the run here",
             code=execution.workspace,
         )
     here = ".".join(platform.python_version_tuple()[:2])
@@ -307,7 +310,7 @@ def check_home(started: RunStarted, home: str) -> None:
         raise CannotAdvance(
             "python",
             f"the run was started under Python {execution.python}; this runner is Python {here}",
-            f"start a runner under Python {execution.python}, or start a new run",
+            f"start a runner under Python {execution.python}, or `hermes-workflows fork` the run",
             code=f"python-{here}",
         )
 
