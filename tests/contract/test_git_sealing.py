@@ -157,6 +157,7 @@ def test_a_finished_tip_is_looked_at_once(ledger: GitLedger) -> None:
     for number in range(3):
         finished(ledger, f"wf_{number}")
     ledger.seal()
+    assert len(list(ledger.heads())) == 3
     reads: list[bytes] = []
     read = ledger.objects.read
 

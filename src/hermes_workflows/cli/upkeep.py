@@ -30,24 +30,33 @@ def doctor(scope: Scope) -> int:
 
 @click.command("verify")
 @click.argument("run", required=False, shell_complete=complete_runs)
-@click.option("--all", "every", is_flag=True, help="Every run; the same as naming none.")
+@click.option("--all", "every", is_flag=True, help="Every run and every seal; the same as naming none.")
 @scoped
 def verify(scope: Scope, run: str | None, every: bool) -> int:
-    """Check receipts: append-only history, names, schemas, fingerprints, order."""
-    with scope.look(scope.holding(run) if run else None) as workspace:
-        checked = workspace.verify(workspace.resolve(run) if run and not every else None)
+    """Check receipts: history, names, schemas, fingerprints, order, provenance, artifacts, seals and refs.
+
+    RUN is an id, the beginning of one, a commit, or a fetched run as REMOTE/RUN. Changes nothing.
+    """
+    from .plain_git import git_line, tell
+
+    paths = scope.holding(run) if run else None
+    with scope.look(paths) as workspace:
+        checked = workspace.verify(run if run and not every else None)
+        line = git_line(workspace.paths.receipts, "fsck", "--full")
     problems = [problem for found in checked.values() for problem in found]
-    document = {
-        "runs": len(checked),
-        "problems": [
-            {"workflow_id": one.run_id, "commit": one.commit, "path": one.path, "message": one.message}
-            | ({"hint": one.hint} if one.hint else {})
-            for one in problems
-        ],
-    }
+    runs = sum(1 for run_id in checked if run_id)
+    document = {"runs": runs, "problems": [_problem(one) for one in problems], "git": line}
+    if first := next((one.commit for one in problems if one.commit), None):
+        document["first_bad_commit"] = first
     lines = [_problem_line(one) for one in problems]
-    scope.output.data(document, lambda: "\n".join([*lines, f"{len(checked)} runs checked, {len(problems)} problems"]))
+    scope.output.data(document, lambda: "\n".join([*lines, f"{runs} runs checked, {len(problems)} problems"]))
+    tell(scope, line)
     return IntegrityError.exit_code if problems else 0
+
+
+def _problem(one: Problem) -> dict[str, str]:
+    said = {"workflow_id": one.run_id, "commit": one.commit, "path": one.path, "message": one.message}
+    return said | ({"hint": one.hint} if one.hint else {})
 
 
 def _problem_line(one: Problem) -> str:

@@ -29,6 +29,8 @@ def verify_seals(snapshots: Snapshots, newest: str) -> Iterator[Problem]:
     except IntegrityError as error:
         where = chain[-1][0].hex() if chain else newest
         yield Problem("", where, peek.LEDGER, error.message, "the seals before it cannot be found from here")
+        # What its seal did cannot be told without the commit before it.
+        chain = chain[:-1]
     before: Folder | None = None
     for oid, commit in reversed(chain):
         run_id = next((block["Run"] for block in commit.trailers() if "Run" in block), "")
