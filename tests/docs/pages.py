@@ -1,7 +1,7 @@
 """The pages of the documentation as blocks of code, each with what is to be done to it.
 
 A fenced block says by its language what it is: `bash` runs, `console` shows commands and what a terminal prints,
-`python` runs or becomes a file, `json` is read; `text` and `markdown` are no code.
+`python` runs or becomes a file, `json` is read; `text`, `markdown` and `yaml` are no code.
 A comment on the line before says more:
 
     <!-- check: file flows/greet.py -->     the block is this file of the page's workspace

@@ -13,7 +13,7 @@ from tests.docs.pages import PAGES, ROOT, Block, blocks_of, name_of
 from tests.docs.session import Session
 
 _COMMAND = re.compile(r"^\$ (.*(?:\n> .*)*)\n", re.M)
-_NO_CODE = ("text", "markdown")
+_NO_CODE = ("text", "markdown", "yaml")
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks_of(page)], ids=name_of)

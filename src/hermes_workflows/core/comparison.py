@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from .changes import ABSENT, Change, changes
+from .outline import OPEN
 from .receipts import Receipt
-from .told_calls import OPEN, ToldCall, calls_told
+from .told_calls import ToldCall, calls_told
 from .usages import Sum, added
 
 # Parts of `execution` that say what was worked with; by these two equal requests may have two answers.

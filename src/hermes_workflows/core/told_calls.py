@@ -12,11 +12,9 @@ from typing import Any
 
 from . import layout
 from .layout import Role
+from .outline import OPEN
 from .receipts import Receipt
 from .usages import Sum, added
-
-OPEN = "open"
-"""The status of a call without a result."""
 
 _IGNORED = frozenset({"late", "readme", "artifact", "source"})
 # What operators did to the pace of a run, not to what became of it.
