@@ -17,7 +17,7 @@ import sys
 import sysconfig
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import FrameType
 from typing import Any, TypeVar
 
@@ -64,12 +64,22 @@ class Busy:
     since: str
 
 
-@dataclass
 class _Job:
-    work: Callable[[], Any]
-    done: threading.Event = field(default_factory=threading.Event)
-    result: Any = None
-    error: BaseException | None = None
+    """Work for the other thread. A bare lock says when it is done: an Event costs a step ten times as much."""
+
+    def __init__(self, work: Callable[[], Any]) -> None:
+        self.work = work
+        self.result: Any = None
+        self.error: BaseException | None = None
+        self._done = threading.Lock()
+        self._done.acquire()
+
+    def finish(self) -> None:
+        self._done.release()
+
+    def wait(self, seconds: float) -> bool:
+        """Whether it is done within that time; it must not be asked again after it was."""
+        return self._done.acquire(timeout=seconds)
 
 
 class Decider:
@@ -93,7 +103,7 @@ class Decider:
         self._switch.arm()
         try:
             self._jobs.put(job)
-            if not job.done.wait(self._limits.soft):
+            if not job.wait(self._limits.soft):
                 self._watch(job, run_id)
         finally:
             self._switch.disarm()
@@ -105,7 +115,7 @@ class Decider:
         limits = self._limits
         self.busy = Busy(run_id, f"the body has been busy for over {limits.soft:g} s at {self._line()}")
         try:
-            if not job.done.wait(limits.hard - limits.soft):
+            if not job.wait(limits.hard - limits.soft):
                 self._stop(job)
         finally:
             self.busy = None
@@ -115,7 +125,7 @@ class Decider:
         thread_id = self._thread.ident
         assert thread_id is not None
         ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread_id), ctypes.py_object(BodyStuck))
-        came_back = job.done.wait(self._limits.grace)
+        came_back = job.wait(self._limits.grace)
         # Another thread in any case: the injection may still be on its way when the slice ends by itself. A thread
         # that sleeps in C or swallows everything ends when it comes back.
         self._jobs.put(None)
@@ -157,7 +167,7 @@ def _serve(jobs: queue.SimpleQueue[_Job | None]) -> None:
                 job.error = error
             finally:
                 _inside.active = False
-                job.done.set()
+                job.finish()
     except BodyStuck:
         # It came when the slice had just ended; another thread serves already.
         _inside.active = False

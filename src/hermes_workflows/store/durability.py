@@ -121,16 +121,17 @@ class _WriteOut:
 
     def hold(self, descriptor: int, folder: str) -> None:
         self._open.append(descriptor)
+        # The disk works while the next object is made; waiting comes later, for all.
+        _write_out(descriptor, _START)
         if len(self._open) >= _MOST_OPEN:
             self.settle()
 
     def settle(self) -> None:
         descriptors, self._open = self._open, []
         try:
-            # First start all, then wait for each: the writes overlap. Only the waiting form is sure to skip no page.
-            for flags in (_START, _START_AND_WAIT):
-                for descriptor in descriptors:
-                    _write_out(descriptor, flags)
+            # Only the waiting form is sure to skip no page.
+            for descriptor in descriptors:
+                _write_out(descriptor, _START_AND_WAIT)
             self._disk.counts["writeouts"] += len(descriptors)
         finally:
             _close(descriptors)
