@@ -23,19 +23,20 @@ FAN_OUT_CONCURRENCY = 32
 STARTS = 15
 
 
-def measured(workload: str, steps: int, concurrency: int = 4) -> dict[str, Any]:
+def measured(folder: Path, workload: str, steps: int, concurrency: int = 4) -> dict[str, Any]:
     command = [sys.executable, "-m", "bench.measuring", workload, str(steps), "--concurrency", str(concurrency)]
+    command += ["--folder", str(folder)]
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     return json.loads(output)
 
 
-def steps_lines(rounds: int) -> None:
+def steps_lines(folder: Path, rounds: int) -> None:
     print("\ndurable trivial steps, one run, one after the other (each one commit, durable before the next)")
     print(
         f"{'n':>7} {'steps/s':>9} {'fsync limit/s':>14} {'ratio':>7} {'first 10th':>11} {'last 10th':>10} {'growth':>7}"
     )
     for steps in STEPS:
-        results = [measured("sequential", steps) for _ in range(1 if steps > 1_000 else rounds)]
+        results = [measured(folder, "sequential", steps) for _ in range(1 if steps > 1_000 else rounds)]
         _print_row(_median(results))
         if steps == max(STEPS) and results[0]["memory_early"]:
             early, late = results[0]["memory_early"], results[0]["memory_late"]
@@ -55,8 +56,8 @@ def _print_row(row: dict[str, Any]) -> None:
     )
 
 
-def fan_out_line(rounds: int) -> None:
-    row = _median([measured("fan_out", FAN_OUT, FAN_OUT_CONCURRENCY) for _ in range(rounds)])
+def fan_out_line(folder: Path, rounds: int) -> None:
+    row = _median([measured(folder, "fan_out", FAN_OUT, FAN_OUT_CONCURRENCY) for _ in range(rounds)])
     print(f"\none parallel of {FAN_OUT:,} trivial steps, --concurrency {FAN_OUT_CONCURRENCY}")
     print(f"        {row['per_second']:,.0f} receipts/s where the fsync limit is {row['anchor']:,.0f}/s")
 
@@ -92,9 +93,11 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3, help="how often the short measurements are repeated")
     rounds = parser.parse_args().rounds
     print(f"Python {platform.python_version()}, {platform.system()} {platform.release()}, {platform.machine()}")
-    steps_lines(rounds)
-    fan_out_line(rounds)
-    start_line()
+    # One folder, removed at the end: see `bench.measuring`.
+    with tempfile.TemporaryDirectory(prefix="hermes-bench-") as folder:
+        steps_lines(Path(folder), rounds)
+        fan_out_line(Path(folder), rounds)
+        start_line()
 
 
 if __name__ == "__main__":
