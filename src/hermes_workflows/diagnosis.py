@@ -141,6 +141,9 @@ def _refs(workspace: Workspace) -> Iterator[Finding]:
         if path.stat().st_size == 0:
             hint = "remove it: its content is written again by the next attempt, or fetched from a clone"
             yield Finding("problem", f"{path} is empty", hint)
+    for each in workspace.ledger.rejected():
+        what = f"somebody had moved the ref of {each.run_id} to {each.commit[:12]}; it was put back"
+        yield Finding("warning", what, f"see {each.ref}, then `git -C {receipts} update-ref -d {each.ref}`")
     yield Finding("ok", f"{receipts} has {sum(map(bool, refs.values()))} living runs")
 
 

@@ -38,7 +38,8 @@ class Upkeep:
         # What this process knows comes first, else it would be read from the ledger again.
         if self._records.pending:
             self._records.apply(None)
-        self._records.workspace.refresh()
+        for run_id in self._records.workspace.refresh().put_back:
+            log.warning("somebody had moved the ref of %s; it was put back, and `verify %s` shows where", run_id, run_id)
         self._compare_at = begin + (self._clock.elapsed() - begin) / _COMPARING_SHARE
 
     def seal(self, *, now: bool) -> None:
