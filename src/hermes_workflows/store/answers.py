@@ -58,7 +58,7 @@ class Proposals:
                 proposal = self._read(ref, bytes.fromhex(commit), home)
             except (HermesError, RecursionError) as error:
                 said = error.message if isinstance(error, HermesError) else "its folders are nested too deep"
-                proposal = Proposal(home.run_id, ref, commit, "somebody", "", {}, (said,))
+                proposal = Proposal(home.run_id, ref, commit, "somebody", "", faults=(said,))
             if proposal:
                 yield proposal
 
@@ -93,9 +93,11 @@ class Proposals:
         theirs = self._snapshots.trees.folder(self._snapshots.trees.open(commit.tree), home.folder)
         news = list(self._snapshots.trees.compare(home.run_folder(), theirs))
         if not any(change.new and change.path != layout.README for change in news):
-            # An older commit of ours, or one that adds nothing. A pushed one is cleared away all the same.
-            faults = ("it adds no reviews/<key>/response.json",) if ref.startswith(PUSHED) else ()
-            return Proposal(home.run_id, ref, oid.hex(), commit.author.name, "", {}, faults) if faults else None
+            if not ref.startswith(PUSHED):
+                return None
+            # An older commit of ours, or one that adds nothing: it is cleared away all the same.
+            nothing = ("it adds no reviews/<key>/response.json",)
+            return Proposal(home.run_id, ref, oid.hex(), commit.author.name, "", faults=nothing)
         found, faults = self._taken(oid, commit.tree, home)
         answers = {path: self._snapshots.objects.read(item.oid, b"blob") for path, item in found.items()}
         faults += [fault for path in found for fault in self._stale(path, commit.tree, home)]
@@ -103,9 +105,7 @@ class Proposals:
         if signature == "bad":
             faults.append("its signature does not belong to it")
         who = commit.author
-        return Proposal(
-            home.run_id, ref, oid.hex(), who.name, who.email, answers, tuple(faults), signature, signer
-        )
+        return Proposal(home.run_id, ref, oid.hex(), who.name, who.email, answers, tuple(faults), signature, signer)
 
     def _taken(self, oid: bytes, tree: bytes, home: Snapshot) -> tuple[dict[str, Item], list[str]]:
         """The responses that a commit adds to what it builds on, and every other change of it."""
