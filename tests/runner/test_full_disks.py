@@ -84,6 +84,21 @@ class FullIndex(MemoryQueue):
         return super().apply(change, runner)
 
 
+def test_a_runner_that_may_leave_when_idle_says_that_a_full_disk_kept_it_from_its_work(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, RunningClock())
+    desk.write(ONE_STEP.replace("return await work()", "await asyncio.sleep(0.01)\n    return await work()"))
+    desk.start()
+    process = desk.process()
+    disk = seen_as(FullDisk, desk.ledger)
+    process.ledger, disk.full = disk, True
+    with pytest.raises(StoreFailure, match="no space left"):
+        desk.work(on=process, idle_exit_after=0.05)
+    assert disk.refused
+    disk.full = False
+    desk.work(on=process, idle_exit_after=0.05)
+    assert desk.summary().result == "done"
+
+
 def test_an_index_that_takes_nothing_now_gets_everything_later(tmp_path: Path) -> None:
     desk = Desk(tmp_path, RunningClock())
     desk.write(ONE_STEP)

@@ -53,6 +53,8 @@ class Dispatcher:
         self._serving: Sequence[Lease] = ()
         self._full = False
         self._backoff = Backoff(around.clock)
+        # What the disk, or another writer, said the last time: there is work that could not be taken.
+        self.refused: HermesError | None = None
 
     @property
     def workspace_name(self) -> str:
@@ -98,12 +100,17 @@ class Dispatcher:
             claimed = len(leases)
             self._serve_all(self._one_suspect(leases))
         except (StoreFailure, TemporarilyLocked) as error:
-            log.error("%s: %s", self.workspace_name, error.message)
-            self._backoff.failed()
+            self._refuse(error)
             return 0
+        self.refused = None
         if claimed:
             self._backoff.succeeded()
         return claimed
+
+    def _refuse(self, error: HermesError) -> None:
+        log.error("%s: %s", self.workspace_name, error.message)
+        self.refused = error
+        self._backoff.failed()
 
     def _claimed(self, free: int, left: int | None) -> Sequence[Lease]:
         claim = _claim(free, left, notices=self._notices.has_room)
@@ -184,9 +191,8 @@ class Dispatcher:
             try:
                 outcome = self._tried(work, lambda work=work: advance(self.records, work.run_id, self._stop))  # type: ignore[misc]
             except (StoreFailure, TemporarilyLocked) as error:
-                log.error("%s: %s", self.workspace_name, error.message)
                 self.records.bodies.drop(work.run_id)
-                self._backoff.failed()
+                self._refuse(error)
                 return
             if outcome != "kept":
                 pending.offer.remove(work)

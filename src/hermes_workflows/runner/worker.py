@@ -150,6 +150,8 @@ class Runner:
             return "nothing-queued"
         limit = self._options.idle_exit_after
         leaving = limit is not None and seconds >= limit and not self._more_soon()
+        if leaving and (error := next((each.refused for each in self._dispatchers if each.refused), None)):
+            raise error  # not idle: there is work that the disk does not take
         for upkeep in self._upkeep:
             upkeep.seal(now=leaving)
         return "idle" if leaving else None
