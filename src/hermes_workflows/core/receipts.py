@@ -95,6 +95,8 @@ class Execution(BaseModel):
     expires_at: Time | None = None
     evidence: dict[str, dict[str, Any]] | None = None
     tip: str | None = None
+    # The run whose result this is: nothing was executed for it here.
+    adopted_from: str | None = None
     # An at-most-once intent: the process that may still be executing the step, whatever became of SQLite.
     process: str | None = None
     # The id of a child run: it begins with its parent's, so two equal runs never share it.
@@ -102,6 +104,8 @@ class Execution(BaseModel):
     # run.json only
     workspace: str | None = None
     deadline_at: Time | None = None
+    # The git commit that the project's files were checked out from.
+    commit: str | None = None
     seed: str | None = None
     python: str | None = None
     versions: dict[str, str] | None = None

@@ -14,7 +14,7 @@ from ..core.divergence import AnyCall
 from ..core.receipts import Draft, ReviewReceipt
 from ..errors import TemporarilyLocked
 from ..store.row_keys import ASKED, EXPIRY, REMIND
-from . import calls, children, drafts, endings, notices, timing
+from . import calls, children, drafts, endings, notices, reusing, timing
 from .bodies import CannotAdvance, Held
 from .records import Records, log
 
@@ -39,7 +39,7 @@ def advance(records: Records, run_id: str, stop: Stop) -> None:
 
 def _settle(records: Records, held: Held, stop: Stop) -> bool:
     """False when the run has moved on meanwhile."""
-    while held.end is None and (batch := calls.next_notes(records, held)) is not None:
+    while held.end is None and (batch := calls.next_notes(records, held) or reusing.next_results(records, held)):
         if not records.decide(held, *batch):
             return False
     for line in held.logs:

@@ -83,7 +83,7 @@ def fork(workspace: Workspace, wish: Wish) -> Forked:
     prefix = _fitting(_Bodies(workspace, loaded, started, wish), receipts)
     if not prefix.receipts:
         # Nothing of the other run's time has passed in this one.
-        started = _with_source(began, there, how="fork", run=wish.source.run_id, commit=wish.source.head.tip)
+        started = following(began, there, _source(wish))
     instead = [draft(each, Author(wish.by.by)) for each in prefix.receipts if each.path in answered]
     taken = [each.path for each in prefix.receipts if each.path not in answered]
     adopted = Adopted(wish.source.head.tip, tuple(taken), tuple(instead))
@@ -192,16 +192,21 @@ def _forked(began: RunStarted, there: RunStarted, wish: Wish) -> RunStarted:
     clock = (execution.source or {}).get("clock") or (
         render_time(execution.started_at) if execution.started_at else None
     )
-    source = {"run": wish.source.run_id, "commit": wish.source.head.tip, "how": "fork"}
-    return _with_source(began, there, **source, **({"clock": clock} if clock else {}))
+    return following(began, there, _source(wish) | ({"clock": clock} if clock else {}))
 
 
-def _with_source(began: RunStarted, there: RunStarted, **source: str) -> RunStarted:
-    # The seed is copied: the order of sets, and what `random()` gives, must be those of the adopted receipts.
+def _source(wish: Wish) -> dict[str, str]:
+    return {"run": wish.source.run_id, "commit": wish.source.head.tip, "how": "fork"}
+
+
+def following(began: RunStarted, there: RunStarted, source: Mapping[str, str]) -> RunStarted:
+    """A start that names what it starts from.
+
+    It has that one's seed: the order of sets, and what `random()` gives, must be as it was there.
+    """
     seed = there.execution.seed or source["run"]
-    return began.model_copy(
-        update={"execution": began.execution.model_copy(update={"seed": seed, "source": dict(source)})}
-    )
+    execution = began.execution.model_copy(update={"seed": seed, "source": dict(source)})
+    return began.model_copy(update={"execution": execution})
 
 
 def _naming(started: RunStarted, prefix: Prefix, instead: Iterable[Draft]) -> RunStarted:

@@ -1,0 +1,57 @@
+"""`reproduce`: the same input once more, from the start, in a run of its own (SEMANTICS §6).
+
+What is to be reused is named in the start of the new run, so whichever runner goes on with it does the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..core.names import check_run_id
+from ..core.receipts import RunStarted
+from ..errors import Conflict, InvalidInput
+from ..starting import check_id, recorded_names, secrets_named
+from .forking import following
+from .reusing import KINDS
+
+if TYPE_CHECKING:
+    from ..finding import Found
+    from ..workspace import Workspace
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """A run `run_id` of what `source` was given. `reuse` are words of `reusing.KINDS`."""
+
+    source: Found
+    run_id: str
+    reuse: Sequence[str] = ()
+
+
+def reproduce(workspace: Workspace, wish: Reproduction) -> None:
+    """Record the start of a reproduction, and queue it.
+
+    Raises InvalidInput for an input that the present code does not take or a word that names no kind of call, and
+    Conflict for an id that exists.
+    """
+    name = check_run_id(wish.run_id)
+    check_id("run id", name, workspace.redactor)
+    if unknown := [word for word in wish.reuse if word not in KINDS]:
+        raise InvalidInput(f"{unknown[0]!r} is nothing to reuse", hint=f"--reuse takes {', '.join(KINDS)}")
+    if wish.source.key is not None:
+        raise InvalidInput(
+            "a run is reproduced from its start, not from a moment in it",
+            hint=f"`hermes-workflows fork {wish.source.run_id}@{wish.source.key} --id NEW` goes on from there",
+        )
+    if workspace.ledger.head(name) is not None:
+        raise Conflict(f"run {name} exists already", hint="choose another id")
+    there = next(each for each in wish.source.receipts if isinstance(each, RunStarted))
+    loaded = workspace.loader.load(there.request.workflow)
+    for secret in (*secrets_named(loaded), *recorded_names(wish.source.receipts)):
+        workspace.secret(secret)
+    began = workspace.started(loaded, there.request.input)
+    reuse = {"reuse": ",".join(wish.reuse)} if wish.reuse else {}
+    source = {"run": wish.source.run_id, "commit": wish.source.head.tip, "how": "reproduce", **reuse}
+    workspace.begin(name, loaded, following(began, there, source))
