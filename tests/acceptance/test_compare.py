@@ -133,16 +133,22 @@ def test_plain_git_leaves_the_execution_block_out_everywhere(recorded: Place) ->
     assert '"execution"' in recorded.git("show", "--no-textconv", "runs/a")
 
 
-def test_a_text_that_looks_like_an_execution_block_is_shown(tmp_path: Path) -> None:
+def test_plain_git_shows_texts_that_look_like_execution_blocks_and_output_that_is_no_text(tmp_path: Path) -> None:
     site = place(tmp_path)
     text = '  "execution": {\n  "hidden": 1\n  },\nend'
     _change(site, 'mock_output=f"Draft of {inputs.topic}"', f"mock_output={text!r}")
+    printing = r"""    await bash(r"printf 'a\r\n\0\033[2J\xf0'", key="raw")"""
+    _change(site, '    if inputs.topic == "bad"', f"{printing}\n    if 0")
     site.start("wf")
+    site.start("quick", ref="flows/launch.py:quick")
     site.work()
     shown = site.git("show", "runs/wf~1", "--", "*writer.json")
     assert shown.count("execution") == 1
     assert "hidden" in shown
     assert "requested_after" not in shown
+    raw = site.git("show", "runs/quick~1", "--", "*raw.json")
+    assert "Binary" not in raw
+    assert "\\u001b[2J" in raw
 
 
 def _script_of(step: str) -> str:

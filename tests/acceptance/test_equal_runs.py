@@ -39,10 +39,14 @@ def test_git_diff_of_two_equal_runs_shows_execution_only(tmp_path: Path) -> None
         ] * 2
         if flow != "sleeping":
             _assert_equal(site, flow)
+    replayed = site.run("replay", "--all")
+    assert (replayed.code, replayed.json["failed"]) == (0, 0), replayed.stdout
     site.assert_sound()
 
 
 def _assert_equal(site: Site, flow: str) -> None:
+    compared = site.run("diff", f"{flow}-a", f"{flow}-b")
+    assert (compared.code, compared.json["differences"]) == (0, [])
     one, other = (f"runs/{flow}-{name}:{_folder(site, f'{flow}-{name}')}" for name in ("a", "b"))
     # The textconv of the repository drops the `execution` block.
     shown = site.git("diff", one, other, "--", ":!*README.md")

@@ -9,9 +9,10 @@ from tests.core.bodies import one, tidy, two
 from tests.core.driving import Driver
 
 from hermes_workflows import agent, ask, bash, parallel, workflow
+from hermes_workflows.authoring import wait_for
 from hermes_workflows.core.changes import Change
 from hermes_workflows.core.comparison import Asked, Comparison, Part, compare
-from hermes_workflows.core.receipts import Receipt, Usage
+from hermes_workflows.core.receipts import Provenance, Receipt, Usage
 
 
 @dataclass
@@ -164,6 +165,41 @@ def _with(receipts: list[Receipt], key: str, **execution: Any) -> list[Receipt]:
         return receipt.model_copy(update={"execution": receipt.execution.model_copy(update=execution)})
 
     return [changed(each) for each in receipts]
+
+
+def test_signals_and_cancel_requests_are_compared_and_pauses_and_late_results_are_not() -> None:
+    @workflow
+    async def body() -> str:
+        try:
+            return await wait_for("paid", returns=str)
+        finally:
+            await one(1)
+
+    def made(payload: str, *, cancelled: bool = False) -> list[Receipt]:
+        driver = Driver(body)
+        driver.signal("other", payload)
+        if cancelled:
+            driver.cancel()
+        return driver.receipts
+
+    assert compare(made("a"), made("a")).equal
+    found = compare(made("a"), made("b", cancelled=True))
+    assert [(each.what, each.call.kind, each.call.key) for each in found.differences] == [
+        ("changed", "signal", "signals/other/1"),
+        ("added", "control", "control/1-cancel"),
+    ]
+    pause = made("a", cancelled=True)[-1].model_copy(update={"status": "pause", "path": "control/1-pause.json"})
+    assert compare(made("a"), [*made("a"), pause]).equal
+
+
+def test_who_answered_stands_beside_the_differences() -> None:
+    def by(kind: Any) -> Provenance:
+        return Provenance(kind=kind, by="ana", channel="cli", message_id=kind)
+
+    before, after = (_with(_run(), "review", provenance=by(kind)) for kind in ("human", "test"))
+    found = compare(before, after)
+    assert found.equal
+    assert found.beside[0].parts == (Part("provenance", Change("/kind", "human", "test")),)
 
 
 def test_usage_and_execution_count_only_where_they_are_asked_for() -> None:

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 import click
 
 from ..errors import Divergence
-from .completion import complete_runs, complete_workflows
+from .completion import complete_moments, complete_workflows
 from .plain_git import git_line, revision, tell
 from .scope import Scope, Session, scoped
+from .told import place_of
 
 if TYPE_CHECKING:
     from ..finding import Found
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
 
 
 @click.command("diff")
-@click.argument("before", metavar="A", shell_complete=complete_runs)
-@click.argument("after", metavar="B", shell_complete=complete_runs)
+@click.argument("before", metavar="A", shell_complete=complete_moments)
+@click.argument("after", metavar="B", shell_complete=complete_moments)
 @click.option("--usage", is_flag=True, help="Compare tokens and costs, too.")
 @click.option("--execution", is_flag=True, help="Compare times, attempts, models and runners, too.")
 @scoped
@@ -38,7 +39,7 @@ def diff(scope: Scope, before: str, after: str, usage: bool, execution: bool) ->
     other, second = _found(scope, after)
     found = compare(one.receipts, other.receipts, Asked(execution, usage))
     git = _git_diff(repository, one, other) if repository == second else None
-    document = {"a": _run(one), "b": _run(other)} | comparison_document(found) | {"git": git}
+    document = {"a": place_of(one), "b": place_of(other)} | comparison_document(found) | {"git": git}
     scope.output.data(document, lambda: comparison_text(before, after, found))
     if git:
         tell(scope, git)
@@ -46,7 +47,7 @@ def diff(scope: Scope, before: str, after: str, usage: bool, execution: bool) ->
 
 
 @click.command("replay")
-@click.argument("runs", metavar="[RUN|COMMIT]...", nargs=-1, shell_complete=complete_runs)
+@click.argument("runs", metavar="[RUN|COMMIT]...", nargs=-1, shell_complete=complete_moments)
 @click.option("--all", "every", is_flag=True, help="Every run of the workspace.")
 @click.option("--workflow", metavar="NAME", shell_complete=complete_workflows, help="The runs of one workflow.")
 @click.option("--last", type=click.IntRange(min=1), metavar="N", help="Only the newest N of them.")
@@ -95,12 +96,8 @@ def _check(runs: Sequence[str], many: bool) -> None:
 
 
 def _found(scope: Scope, text: str) -> tuple[Found, Path]:
-    with scope.look(scope.holding(text.partition("@")[0])) as workspace:
+    with scope.look(scope.holding(text)) as workspace:
         return workspace.find(text), workspace.paths.receipts
-
-
-def _run(found: Found) -> dict[str, object]:
-    return {"workflow_id": found.run_id, "commit": found.head.tip, "at": found.key, "remote": found.remote}
 
 
 def _git_diff(repository: Path, one: Found, other: Found) -> str | None:

@@ -19,8 +19,13 @@ from .told_calls import ToldCall, calls_told
 from .usages import Sum, added
 
 # Parts of `execution` that say what was worked with; by these two equal requests may have two answers.
-_MEANS = ("model", "preset", "files")
-_MEANS_OF_RUN = ("code", "python", "versions")
+_MEANS: Mapping[str, tuple[str, ...]] = {
+    "run": ("code", "python", "versions"),
+    "agent": ("model", "preset", "files"),
+    "review": ("provenance",),
+}
+# Of who has answered: the rest (the message, the channel) is never the same twice.
+_WHO = ("kind", "by")
 
 
 @dataclass(frozen=True)
@@ -111,7 +116,8 @@ def _paired(old: Sequence[ToldCall], new: Sequence[ToldCall]) -> dict[int, int]:
 
 
 def _by_key(call: ToldCall) -> Hashable:
-    return call.kind if call.kind in ("run", "result") else (call.key,)
+    # What is no call has a place of its own, whatever keys authors choose.
+    return (call.kind if call.kind in ("run", "result", "control", "signal") else "call", call.key)
 
 
 def _by_fingerprint(call: ToldCall) -> Hashable:
@@ -179,9 +185,16 @@ def _outcome(kind: str, place: str) -> str:
 
 def _means(one: ToldCall, other: ToldCall) -> Iterator[Part]:
     old, new = one.execution or {}, other.execution or {}
-    for name in _MEANS_OF_RUN if one.kind == "run" else _MEANS:
-        if name in old or name in new:
-            yield from _within(name, old.get(name, ABSENT), new.get(name, ABSENT))
+    for name in _MEANS.get(one.kind, ()):
+        before, after = old.get(name, ABSENT), new.get(name, ABSENT)
+        if name == "provenance":
+            before, after = _who(before), _who(after)
+        if before is not after:
+            yield from _within(name, before, after)
+
+
+def _who(provenance: Any) -> Any:
+    return provenance if provenance is ABSENT else {name: provenance.get(name) for name in _WHO}
 
 
 def _total(calls: Iterable[ToldCall]) -> Sum:

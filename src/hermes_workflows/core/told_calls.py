@@ -21,7 +21,8 @@ _IGNORED = frozenset({"late", "readme", "artifact", "source"})
 _PACE = frozenset({"pause", "resume"})
 # In these places a path says more than the key: signals of one name share theirs.
 _BY_PATH = frozenset({"signal", "cancel", "control"})
-# Volatile parts of an `execution` block: what is never equal, so never worth a line.
+_NO_CALLS = _BY_PATH | {"run", "end"}
+# Parts of an `execution` block that are never equal, or told elsewhere.
 _NEVER_EQUAL = frozenset({"seq", "operation_id", "usage"})
 _NUMBER = re.compile(r"-\d+\Z")
 
@@ -59,8 +60,8 @@ def calls_told(receipts: Iterable[Receipt]) -> list[ToldCall]:
         if place is None or place.family in _IGNORED or receipt.status in _PACE:
             continue
         key = receipt.path.removesuffix(".json") if place.family in _BY_PATH else receipt.key
-        # The start and the end of a run have keys that no call can have.
-        slot = receipt.path if place.family in ("run", "end") else key
+        # No key ends like a path, so what is known by its path cannot be taken for a call.
+        slot = receipt.path if place.family in _NO_CALLS else key
         found[slot] = _more(found.get(slot) or _first(receipt, key), receipt)
     return sorted(found.values(), key=lambda call: call.order)
 
