@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -137,6 +138,16 @@ def test_a_sealed_run_comes_along_in_its_ledger(hub: Path, ours: Workspace, thei
     assert "refs/runs/wf_a" not in refs_of(hub)
     exchange.fetch(ours)
     assert ours.find("origin/wf_a").head.tip == tip
+
+
+def test_a_neighbours_sealed_runs_are_seen_without_a_remote_between(ours: Workspace, theirs: Workspace) -> None:
+    tip = whole_run(theirs)
+    theirs.ledger.seal(keep=0)
+    add_remote(store(ours), store(theirs).path, "next")
+    exchange.fetch(ours)
+    assert ours.find("next/wf_a").head.tip == tip
+    (refused, *_) = exchange.push(ours).of("refused") or [None]
+    assert refused is None
 
 
 def test_what_is_there_is_not_sent_again(hub: Path, ours: Workspace) -> None:
@@ -347,6 +358,17 @@ def test_any_changed_byte_of_a_bundles_pack_is_found(ours: Workspace, theirs: Wo
         with pytest.raises(HermesError):
             exchange.import_bundle(ours, file)
     assert ours.runs() == []
+
+
+def test_what_a_killed_import_left_is_swept_by_a_later_one(ours: Workspace, theirs: Workspace, tmp_path: Path) -> None:
+    run(theirs, "wf_a")
+    arriving = store(ours).path / "hermes" / "arriving"
+    for name, age in (("dead", 100_000), ("living", 1_000)):
+        (arriving / name).mkdir(parents=True)
+        moment = tmp_path.stat().st_mtime - age
+        os.utime(arriving / name, (moment, moment))
+    exchange.import_bundle(ours, bundle(theirs, "wf_a", tmp_path / "a.bundle"))
+    assert [path.name for path in arriving.iterdir()] == ["living"]
 
 
 def test_a_bundle_without_its_beginning_is_refused(ours: Workspace, theirs: Workspace, tmp_path: Path) -> None:

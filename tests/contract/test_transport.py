@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.contract.ledgers import finished, git, record, start, step_draft
-from tests.contract.remotes import add_remote, bare, reach, refs_of, workspace
+from tests.contract.remotes import add_remote, bare, http, reach, refs_of, ssh, workspace
 
 from hermes_workflows.errors import HermesError, IntegrityError, InvalidInput, NotFound, RemoteFailure
 from hermes_workflows.store.git_ledger import GitLedger
@@ -234,6 +234,31 @@ def test_without_remotes_the_way_to_add_one_is_told(tmp_path: Path) -> None:
     with pytest.raises(NotFound) as raised:
         find_remote(workspace(tmp_path, "alone").path)
     assert "remote add origin URL" in str(raised.value.hint)
+
+
+@pytest.mark.parametrize("address", ["ssh://ada@host.invalid{hub}", "ada@host.invalid:{hub}"])
+def test_ssh_is_spoken(kind: str, address: str, tmp_path: Path, ledger: GitLedger, hub: Path) -> None:
+    finished(ledger, "wf_a")
+    git(ledger, "config", "remote.far.url", address.format(hub=hub))
+    far = reach(ledger, kind, "far", GIT_SSH_COMMAND=str(ssh(tmp_path)))
+    assert far.push({"refs/runs/wf_a": tip(ledger, "wf_a")}) == {}
+    far.fetch(prune=False)
+    assert refs_of(ledger, "refs/remotes/far") == {"refs/remotes/far/runs/wf_a": tip(ledger, "wf_a")}
+    assert "ada@host.invalid" in (tmp_path / "asked").read_text()
+
+
+def test_http_is_spoken(kind: str, tmp_path: Path, ledger: GitLedger, hub: Path) -> None:
+    finished(ledger, "wf_a")
+    with http(tmp_path, password="right") as address:
+        for name, password in (("right", "right"), ("wrong", "mistaken1")):
+            git(ledger, "config", f"remote.{name}.url", f"http://ada:{password}@{address}/hub.git")
+        right = reach(ledger, kind, "right")
+        assert right.push({"refs/runs/wf_a": tip(ledger, "wf_a")}) == {}
+        right.fetch(prune=False)
+        with pytest.raises(RemoteFailure) as raised:
+            reach(ledger, kind, "wrong").fetch(prune=False)
+    assert refs_of(ledger, "refs/remotes") == {"refs/remotes/right/runs/wf_a": tip(ledger, "wf_a")}
+    assert "mistaken1" not in raised.value.message
 
 
 def test_passwords_of_addresses_are_not_shown(kind: str, ledger: GitLedger) -> None:

@@ -58,6 +58,10 @@ def complete_workflows(context: click.Context, _parameter: click.Parameter, inco
     return _offered(context, lambda registry: registry.workflows, incomplete)
 
 
+def complete_remotes(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    return _offered(context, lambda registry: _remotes(context, registry), incomplete)
+
+
 def complete_reviews(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     run = context.params.get("run")
     return _offered(context, lambda registry: _review_keys(context, registry, run), incomplete)
@@ -110,6 +114,12 @@ def _reading(paths: DatabasePaths) -> closing[GitLedger]:
     from ..store.git_ledger import GitLedger
 
     return closing(GitLedger.open(paths.receipts, create=False, clock=SystemClock(), committer="completion"))
+
+
+def _remotes(context: click.Context, registry: Registry) -> list[str]:
+    from ..store.remotes import remote_names
+
+    return remote_names(registry.database(context.params.get("db"), Path.cwd()).receipts)
 
 
 def _review_keys(context: click.Context, registry: Registry, run: str | None) -> list[str]:

@@ -9,7 +9,7 @@ import click
 
 from ..core.names import run_component
 from ..errors import Conflict, InvalidInput
-from .completion import complete_runs
+from .completion import complete_remotes, complete_runs
 from .plain_git import git_line, tell
 from .scope import Scope, scoped
 
@@ -22,7 +22,7 @@ _SHOWN = 20
 
 
 @click.command("push")
-@click.argument("remote", required=False)
+@click.argument("remote", required=False, shell_complete=complete_remotes)
 @scoped
 def push(scope: Scope, remote: str | None) -> int:
     """Send own runs, the ledger and main to a remote, forwards only."""
@@ -39,7 +39,7 @@ def push(scope: Scope, remote: str | None) -> int:
 
 
 @click.command("fetch")
-@click.argument("remote", required=False)
+@click.argument("remote", required=False, shell_complete=complete_remotes)
 @click.option("--prune", is_flag=True, help="Forget what is gone there.")
 @scoped
 def fetch(scope: Scope, remote: str | None, prune: bool) -> None:
@@ -55,7 +55,7 @@ def fetch(scope: Scope, remote: str | None, prune: bool) -> None:
 
 
 @click.command("sync")
-@click.argument("remote", required=False)
+@click.argument("remote", required=False, shell_complete=complete_remotes)
 @scoped
 def sync(scope: Scope, remote: str | None) -> int:
     """Fetch, then push."""

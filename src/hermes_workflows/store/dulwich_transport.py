@@ -13,7 +13,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from dulwich.client import GitClient, HTTPUnauthorized, LocalGitClient, get_transport_and_path
+from dulwich.client import GitClient, HTTPUnauthorized, LocalGitClient, Urllib3HttpGitClient, get_transport_and_path
 from dulwich.errors import GitProtocolError, NotGitRepository
 from dulwich.file import FileLocked
 from dulwich.graph import can_fast_forward
@@ -38,10 +38,11 @@ _IN_MEMORY = 8 << 20
 class DulwichTransport:
     """`remotes.Transport` without the git program."""
 
-    def __init__(self, path: Path, remote: Remote, disk: Disk) -> None:
+    def __init__(self, path: Path, remote: Remote, disk: Disk, environment: Mapping[str, str]) -> None:
         self._path = path
         self._remote = remote
         self._disk = disk
+        self._ssh = environment.get("GIT_SSH_COMMAND")
 
     def refs(self, *, for_push: bool = False) -> dict[str, str]:
         with self._talking(self._remote.push_url if for_push else self._remote.url) as (client, path):
@@ -116,8 +117,11 @@ class DulwichTransport:
     @contextmanager
     def _talking(self, url: str) -> Iterator[tuple[GitClient, str]]:
         """A client for a url, and everything that may go wrong with it as one error."""
+        client = None
         try:
-            yield get_transport_and_path(url if "://" in url or not _is_path(url) else os.path.join(self._path, url))
+            address = os.path.join(self._path, url) if _is_path(url) else url
+            client, path = get_transport_and_path(address, ssh_command=self._ssh)
+            yield client, path
         except (HermesError, KeyboardInterrupt):
             raise
         except NotGitRepository:
@@ -129,6 +133,9 @@ class DulwichTransport:
         except Exception as error:
             # urllib3 and ssh have errors of their own, which only their packages name.
             raise self._failure(error) from error
+        finally:
+            if isinstance(client, Urllib3HttpGitClient):
+                client.pool_manager.clear()
 
     def _failure(self, error: Exception) -> RemoteFailure:
         said = " ".join(Redactor().text(str(error) or type(error).__name__).split())

@@ -87,9 +87,10 @@ class Lookup:
         refs = sorted(peek.all_refs(self._repository, peek.REMOTES).items())
         for kind in _FETCHED:
             for ref, tip in refs:
-                remote, _, name = ref.removeprefix(peek.REMOTES).partition(f"/{kind}/")
-                if name and tip:
-                    heads = self._ledger(ref) if kind == "ledger" else self._run(name, tip)
+                remote, found, name = f"{ref.removeprefix(peek.REMOTES)}/".partition(f"/{kind}/")
+                # A workspace that is fetched from itself has its own ledger under no name.
+                if tip and (name or (found and kind == "ledger")):
+                    heads = self._ledger(ref) if kind == "ledger" else self._run(name.removesuffix("/"), tip)
                     yield from ((remote, head) for head in heads)
 
     def _run(self, name: str, tip: str) -> Iterable[Head]:

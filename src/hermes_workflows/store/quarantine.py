@@ -6,6 +6,7 @@ and everything it names must be there; only then does the pack move in, under it
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import shutil
@@ -24,6 +25,8 @@ from .durability import Disk
 from .verify import HashedObjects
 
 _FOLDER = "hermes/arriving"
+_LONGEST = 86_400.0
+
 # A commit of another repository, which is never here.
 _SUBMODULE = 0o160000
 
@@ -41,6 +44,7 @@ class Quarantine:
     def __enter__(self) -> Quarantine:
         for folder in ("objects/info", "objects/pack", "refs"):
             (self.path / folder).mkdir(parents=True)
+        self._sweep()
         (self.path / "HEAD").write_text("ref: refs/heads/main\n")
         (self.path / "config").write_text("[core]\n\trepositoryformatversion = 0\n\tbare = true\n")
         (self.path / "objects/info/alternates").write_text(f"{self._repository.absolute() / 'objects'}\n")
@@ -69,6 +73,14 @@ class Quarantine:
             if found.suffix in (".pack", ".idx", ".rev"):
                 os.rename(found, target / found.name)
         self._disk.sync_folder(target)
+
+    def _sweep(self) -> None:
+        """Remove what was left by a process that was killed; a day is longer than any arrival takes."""
+        now = self.path.stat().st_mtime
+        for left in self.path.parent.iterdir():
+            with contextlib.suppress(FileNotFoundError):
+                if now - left.stat().st_mtime > _LONGEST:
+                    shutil.rmtree(left, ignore_errors=True)
 
     def _index(self, git: str, pack: BinaryIO) -> None:
         # git reads from where the file stands, not from where our buffer does.

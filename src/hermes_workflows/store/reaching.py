@@ -21,7 +21,7 @@ def reach(path: Path, remote: Remote, disk: Disk, environment: Mapping[str, str]
     """git's program when it is on that environment's PATH, dulwich otherwise."""
     if git := git_binary.find(environment):
         return GitTransport(path, remote, environment, git)
-    return DulwichTransport(path, remote, disk)
+    return DulwichTransport(path, remote, disk, environment)
 
 
 def leads_to(path: Path, old: str, new: str) -> bool:

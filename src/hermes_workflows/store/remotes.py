@@ -72,10 +72,15 @@ class Transport(Protocol):
         """Move its refs to these commits, forwards only; why it did not, for each that did not move."""
 
 
+def remote_names(repository: Path) -> list[str]:
+    """The remotes of a repository, in the order of their names."""
+    return _names(ConfigFile.from_path(repository / "config"))
+
+
 def find_remote(repository: Path, name: str | None = None) -> Remote:
     """The remote of this name; without one, the only one or `origin`. Raises NotFound, InvalidInput."""
     config = ConfigFile.from_path(repository / "config")
-    known = sorted(section[1].decode() for section in config.sections() if section[0] == b"remote" and len(section) > 1)
+    known = _names(config)
     wanted = name or (known[0] if len(known) == 1 else DEFAULT)
     if wanted not in known:
         add = f"git -C {repository} remote add {wanted if _NAME.fullmatch(wanted) else DEFAULT} URL"
@@ -123,6 +128,10 @@ def prune(repository: Path, remote: Remote, theirs: Mapping[str, str]) -> None:
 def is_exchanged(ref: str) -> bool:
     """Whether a remote's ref is any of our business."""
     return ref.startswith((HEADS, peek.RUNS))
+
+
+def _names(config: ConfigFile) -> list[str]:
+    return sorted(section[1].decode() for section in config.sections() if section[0] == b"remote" and len(section) > 1)
 
 
 def _check_url(remote: Remote, url: str) -> None:
