@@ -133,7 +133,7 @@ def test_tokens_and_cost_are_told_for_call_run_and_workflow(tmp_path: Path) -> N
     assert "writer   100 tokens in, 5 out, 0.0100 USD" in shown
     assert "300 tokens in" in here.terminal("list", "--by-workflow")[1].replace("\n", " ")
     readme = here.git("show", f"runs/wf:{_readme(here)}")
-    assert "`writer`: 100 tokens in, 5 out, 0.0100 USD" in readme
+    assert "100, 5 | 0.0100 |" in readme
 
 
 def _readme(here: Place) -> str:

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from hermes_workflows.core import layout
-from hermes_workflows.core.readme import code_span, render
+from hermes_workflows.core.markdown import code_span
+from hermes_workflows.core.readme import render
 from hermes_workflows.core.receipts import (
     ControlReceipt,
     Execution,
@@ -74,7 +75,7 @@ def test_it_says_what_was_run_and_how_it_ended() -> None:
     assert shown.startswith("# Run `wf_launch`: completed\n")
     for part in ("`pkg:launch`", '`{"topic": "docs"}`', '`{"url": "x"}`', "git diff main runs/wf_launch"):
         assert part in shown
-    assert len(shown.splitlines()) <= 12
+    assert shown.index("## What ran") < shown.index("## Questions") < shown.index("## How to go on")
 
 
 def test_an_open_question_is_shown_before_the_end() -> None:
@@ -115,7 +116,7 @@ def test_foreign_text_stays_inside_its_code_span(hostile: str) -> None:
 
 def test_long_text_is_cut() -> None:
     assert len(code_span("x" * 100_000)) < 250
-    assert len(text(prompt="y" * 100_000, end=False)) < 2_000
+    assert len(text(prompt="y" * 100_000, end=False)) < 6_000
 
 
 def expired(output: Any, by: Provenance | None) -> str:

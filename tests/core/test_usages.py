@@ -22,19 +22,15 @@ def used(key: str, path: str, tokens: int, cost: float, status: Any = "completed
     )
 
 
-def two_calls() -> RunSummary:
-    return summarize(
-        "wf",
-        [
-            used("a", layout.attempt("a", 1), 10, 0.1, "failed"),
-            used("a", layout.step("a"), 20, 0.2),
-            used("b", layout.step("b"), 1000, 0.0),
-        ],
-    )
+TWO_CALLS = [
+    used("a", layout.attempt("a", 1), 10, 0.1, "failed"),
+    used("a", layout.step("a"), 20, 0.2),
+    used("b", layout.step("b"), 1000, 0.0),
+]
 
 
 def test_usage_adds_up_over_attempts_calls_and_the_run() -> None:
-    summary = two_calls()
+    summary = summarize("wf", TWO_CALLS)
     assert summary.usage == {"input_tokens": 1030, "output_tokens": 3, "cost_usd": 0.3}
     assert summary.usage_by_call["a"] == {"input_tokens": 30, "output_tokens": 2, "cost_usd": 0.3}
     assert summary.usage_by_call["b"]["input_tokens"] == 1000
@@ -50,14 +46,15 @@ def test_many_calls_share_the_last_line_and_the_sum_stays_right() -> None:
 
 
 def test_the_readme_tells_the_sum_and_each_call() -> None:
-    text = render(two_calls(), []).decode()
+    text = render(summarize("wf", TWO_CALLS), TWO_CALLS).decode()
     assert "2 completed; 1,030 tokens in, 3 out, 0.3000 USD" in text
-    assert "  - `a`: 30 tokens in, 2 out, 0.3000 USD\n  - `b`: 1,000 tokens in, 1 out, 0.0000 USD\n" in text
+    assert "| `a` | agent | | completed | | 30, 2 | 0.3000 |" in text.replace("  ", " ")
+    assert "| `b` | agent | | completed | | 1,000, 1 | |" in text.replace("  ", " ")
 
 
 def test_the_readme_of_one_call_says_it_once() -> None:
     text = render(summarize("wf", [used("a", layout.step("a"), 20, 0.2)]), []).decode()
-    assert text.count("tokens in") == 1
+    assert text.count("20 tokens in") == 1
 
 
 def test_nothing_used_is_nothing_told() -> None:

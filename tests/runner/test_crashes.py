@@ -198,8 +198,8 @@ def _assert_same(desk: Desk, whole: Desk) -> None:
             whole.summary(run_id).result,
         )
         assert desk.rows(run_id) == []
-        told = [receipt for receipt in desk.receipts(run_id) if receipt.kind in ("run", "review")]
-        readme = render(summarize(run_id, desk.receipts(run_id)), told)
+        told = desk.receipts(run_id)
+        readme = render(summarize(run_id, told), told)
         assert desk.ledger.file(run_id, "README.md") == readme
     # At least once: what was under way is done again, and nothing else.
     more = Counter(desk.effects()) - Counter(whole.effects())

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..core.divergence import explain
 from ..core.inert import inert
-from ..core.readme import code_span
+from ..core.markdown import cell, code_span, fence
 from ..errors import Divergence, HermesError
-from .output import readable
 
 if TYPE_CHECKING:
     from ..runner.replaying import Replay
@@ -81,9 +79,7 @@ def _lines(each: Replay) -> Iterator[str]:
 
 
 def _row(each: Replay) -> str:
-    cells = [code_span(each.run_id), code_span(each.workflow), f"{each.receipts:,}", _decided(each)]
-    # A bar ends a cell also inside code.
-    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+    return f"| {cell(each.run_id)} | {cell(each.workflow)} | {each.receipts:,} | {_decided(each)} |"
 
 
 def _decided(each: Replay) -> str:
@@ -92,7 +88,7 @@ def _decided(each: Replay) -> str:
     if not isinstance(each.error, Divergence):
         return "**cannot be replayed**"
     details = each.error.details or {}
-    places = [code_span(str(details[name])) for name in ("key", "site") if details.get(name)]
+    places = [cell(str(details[name])) for name in ("key", "site") if details.get(name)]
     return " ".join(["**differently**", *(["at", ", ".join(places)] if places else [])])
 
 
@@ -104,8 +100,7 @@ def _failure(each: Replay) -> Iterator[str]:
     lines = str((each.error.details or {}).get("request_diff") or "").splitlines()
     if lines:
         more = [f"… and {len(lines) - _DIFF_LINES} more lines"] if len(lines) > _DIFF_LINES else []
-        text = "\n".join([*(readable(line)[:_DIFF_WIDTH] for line in lines[:_DIFF_LINES]), *more])
-        fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
-        yield from ("", f"{fence}diff", text, fence)
+        shown = [line[:_DIFF_WIDTH] for line in lines[:_DIFF_LINES]]
+        yield from ("", *fence("\n".join([*shown, *more]), "diff"))
     if each.error.hint:
         yield from ("", code_span(each.error.hint, 500))

@@ -22,6 +22,8 @@ OPEN = "open"
 
 # Families of receipts that belong to no call: the run's own, and what operators did to it.
 _NO_CALL = frozenset({"run", "end", "control", "cancel", "readme", "artifact", "source"})
+# Calls whose texts are drafts; what a command printed is a transcript, and a question shows its own.
+_DRAFTING = frozenset({"agent", "step", "child"})
 # Characters of a text that are shown: the whole of it is in the receipt.
 _TEXT = 20_000
 _TRANSCRIPT = 6_000
@@ -243,7 +245,7 @@ def _ended(ran: Ran, receipt: Receipt) -> Ran:
         status=receipt.status,
         seconds=_seconds(ran, execution),
         error=receipt.error.message if receipt.error else None,
-        texts=tuple(_texts(receipt.output)) if receipt.kind == "agent" else (),
+        texts=texts_of(receipt.output) if receipt.kind in _DRAFTING else (),
         transcript=tuple(transcript_of(receipt, _TRANSCRIPT, streams=True)),
     )
 
@@ -264,24 +266,29 @@ def transcript_of(receipt: Receipt, most: int | None = None, *, streams: bool = 
         told = {**told, **{name: output[name] for name in ("stdout", "stderr") if isinstance(output.get(name), str)}}
     for name in ("prompt", "stdout", "stderr", "traceback"):
         if isinstance(text := told.get(name), str) and text.strip():
-            yield Text(name, _cut(text, most))
+            yield Text(name, shortened(text, most))
     files = told.get("files")
     for name, text in files.items() if isinstance(files, Mapping) else ():
-        yield Text(str(name), _cut(str(text), most))
+        yield Text(str(name), shortened(str(text), most))
+
+
+def texts_of(value: Any) -> tuple[Text, ...]:
+    """Texts of more than one line in a value and in the fields of its first level."""
+    return tuple(_texts(value))
 
 
 def _texts(output: Any, place: str = "") -> Iterator[Text]:
-    """Texts of more than one line in an output and in the fields of its first level."""
     if isinstance(output, str):
         if "\n" in output.strip():
-            yield Text(place, _cut(output, _TEXT))
+            yield Text(place, shortened(output, _TEXT))
     elif isinstance(output, Mapping) and not place:
         for name, value in output.items():
             if isinstance(value, str):
                 yield from _texts(value, str(name))
 
 
-def _cut(text: str, most: int | None) -> str:
+def shortened(text: str, most: int | None) -> str:
+    """A text without its middle, when it has more than `most` characters."""
     if most is None or len(text) <= most:
         return text
     half = most // 2

@@ -1,97 +1,85 @@
-"""The README of a run: ten lines for somebody who opens its folder in a forge.
+"""The README of a run, for somebody who opens its folder in a forge and has nothing but a browser.
 
-All text of users and agents goes through `code_span`, where Markdown, HTML, mentions and closing keywords are inert.
-An answer is called a person's approval only when its provenance says `human`.
+First the facts in lines, then what ran, the questions with their answers, drafts, transcripts, and how to go on.
+All text of users and agents goes through `markdown`, so it stays in its place; `told_people` says who answered.
+It is derived: written at waits and at the end, and believed by nobody.
 """
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from . import layout
 from .artifacts import artifacts_of
+from .diagram import MOST, diagram
+from .markdown import cell, code_span, fence, quote
 from .names import run_component
-from .receipts import Provenance, Receipt, ReviewReceipt
-from .states import DEADLINE_PASSED, is_deadline
+from .outline import Outline, Ran, Text, cost, duration, shortened, texts_of
+from .receipts import Receipt, RunStarted
 from .summary import RunSummary
+from .told_people import as_value, decisions, is_late, reviews, signals, why_cancelled
 from .usages import told
 
-_SHOWN = 200
-_MOST = 20
+CALLS = 100
+"""Calls that a README tells of one by one; `log` has the others."""
+
 _ARTIFACTS = 50
-
-# What may be said of an answer, by who gave it.
-_GIVEN_BY = {
-    "human": "answered by the person",
-    "agent": "answered by an agent, not a person:",
-    "manual": "answered manually, not a verified person's approval, by",
-    "test": "answered by a test, not a person:",
-    "policy": "answered by a policy, not a person:",
-}
-# The same of a signal.
-_SENT_BY = {
-    "human": "sent by the person",
-    "agent": "sent by an agent, not a person:",
-    "manual": "sent manually, not verified as a person, by",
-    "test": "sent by a test, not a person:",
-    "policy": "sent by a policy, not a person:",
-}
-# And of what an operator has decided.
-_DECIDED_BY = {
-    "human": "said the person",
-    "agent": "said an agent, not a person:",
-    "manual": "said manually, not verified as a person:",
-    "test": "said a test, not a person:",
-    "policy": "said a policy, not a person:",
-}
-_UNANSWERED = {"expired": "expired without an answer", "withdrawn": "withdrawn by the workflow"}
+_QUESTIONS = 20
+# Characters of a question; of all that is shown beside questions, of all drafts, of all transcripts: a README is read
+# by people, and travels with every wait.
+_PROMPT = 4_000
+_EVIDENCE = 60_000
+_DRAFTS = 60_000
+_TRANSCRIPTS = 40_000
 
 
-def render(summary: RunSummary, receipts: Sequence[Receipt]) -> bytes:
-    """The README of a run that adds up to `summary`; of its receipts only those are needed that it `tells`."""
-    run_id = summary.run_id
+def render(summary: RunSummary, receipts: Sequence[Receipt], outline: Outline | None = None) -> bytes:
+    """The README of a run that adds up to `summary`.
+
+    Of `receipts` only those are needed that it `tells`, when an `outline` of all of them is given.
+    """
+    calls = outline or outline_of(receipts)
+    questions, shown = _questions(receipts)
     lines = [
-        f"# Run {code_span(run_id)}: {summary.status}",
-        "",
-        f"- Workflow {code_span(summary.workflow)}, started {summary.started_at or 'at an unknown time'}"
-        + (f", ended {summary.finished_at}" if summary.finished_at else ""),
-        f"- Input {_value(_input(receipts))}",
-        *_end(summary),
-        f"- {_work(summary)}",
-        *_usage(summary),
-        *_reviews(receipts),
-        *_signals(receipts),
-        *_decisions(receipts),
-        *_artifacts(receipts),
-        "",
-        _look_further(run_id),
+        *_facts(summary, receipts),
+        *_section("What ran", _ran(summary, calls)),
+        *_section("Questions", questions),
+        *_section("Drafts", _texts(calls, "texts", _DRAFTS, shown)),
+        *_section("Transcripts", _texts(calls, "transcript", _TRANSCRIPTS, frozenset())),
+        *_section("How to go on", _further(summary, receipts)),
     ]
     return ("\n".join(lines) + "\n").encode()
 
 
+def outline_of(receipts: Iterable[Receipt]) -> Outline:
+    """The calls that a README tells of, from all receipts of a run."""
+    return Outline(receipts, most=CALLS)
+
+
 def tells(receipt: Receipt) -> bool:
-    """Whether the README says something of a receipt that its summary does not."""
-    return receipt.kind in ("run", "review", "signal", "control", "artifact") or _is_late(receipt)
+    """Whether the README says something of a receipt that neither its summary nor its outline does."""
+    return receipt.kind in ("run", "review", "signal", "control", "artifact") or is_late(receipt)
 
 
-def code_span(text: str, limit: int = _SHOWN) -> str:
-    """`text` as one line of inert Markdown, cut to `limit` characters."""
-    line = " ".join("".join(char if char.isprintable() else " " for char in text).split()) or " "
-    line = line if len(line) <= limit else f"{line[: limit - 1]}…"
-    ticks = "`" * (1 + max((len(run) for run in re.findall(r"`+", line)), default=0))
-    space = " " if line.startswith("`") or line.endswith("`") else ""
-    return f"{ticks}{space}{line}{space}{ticks}"
+def _section(title: str, lines: Sequence[str]) -> list[str]:
+    return ["", f"## {title}", "", *lines] if lines else []
 
 
-def _value(value: Any) -> str:
-    return code_span(json.dumps(value, ensure_ascii=False, sort_keys=True, default=_bytes))
-
-
-def _bytes(value: object) -> str:
-    return f"{len(value):,} bytes" if isinstance(value, bytes) else str(value)
+def _facts(summary: RunSummary, receipts: Sequence[Receipt]) -> list[str]:
+    return [
+        f"# Run {code_span(summary.run_id)}: {summary.status}",
+        "",
+        f"- Workflow {code_span(summary.workflow)}, started {summary.started_at or 'at an unknown time'}"
+        + (f", ended {summary.finished_at}" if summary.finished_at else ""),
+        f"- Input {as_value(_input(receipts))}",
+        *_end(summary),
+        f"- {_work(summary)}",
+        *reviews(receipts),
+        *signals(receipts),
+        *decisions(receipts),
+        *_artifacts(receipts),
+    ]
 
 
 def _input(receipts: Sequence[Receipt]) -> Any:
@@ -99,95 +87,20 @@ def _input(receipts: Sequence[Receipt]) -> Any:
 
 
 def _end(summary: RunSummary) -> list[str]:
-    lines = [f"- Cancelled: {_cancelled(summary)}"] if summary.status == "cancelled" else []
+    lines = [f"- Cancelled: {why_cancelled(summary)}"] if summary.status == "cancelled" else []
     if summary.error:
         kind, message = code_span(str(summary.error.get("type"))), code_span(str(summary.error.get("message")))
         return [*lines, f"- Error {kind}: {message}"]
     if summary.status == "completed":
-        return [f"- Result {_value(summary.result)}"]
+        return [f"- Result {as_value(summary.result)}"]
     waiting = summary.waiting_on
     return [f"- Waiting on an answer to {code_span(waiting.key)}: {code_span(waiting.prompt)}"] if waiting else lines
-
-
-def _cancelled(summary: RunSummary) -> str:
-    reason, by = summary.cancel_requested, summary.cancel_by
-    if reason is None:
-        return "no receipt says why"
-    if is_deadline(reason, by):
-        return DEADLINE_PASSED
-    return code_span(reason) + (f", {_DECIDED_BY[by['kind']]} {code_span(by['by'])}" if by else "")
 
 
 def _work(summary: RunSummary) -> str:
     calls = ", ".join(f"{count} {status}" for status, count in sorted(summary.calls.items())) or "none"
     used = told(summary.usage)
     return f"Calls: {calls}; {used}" if used else f"Calls: {calls}"
-
-
-def _usage(summary: RunSummary) -> list[str]:
-    """Call by call, where the sum above does not say it already."""
-    if len(summary.usage_by_call) < 2:
-        return []
-    return [f"  - {code_span(key)}: {used}" for key, each in summary.usage_by_call.items() if (used := told(each))]
-
-
-def _reviews(receipts: Sequence[Receipt]) -> list[str]:
-    responses = [
-        receipt for receipt in receipts if isinstance(receipt, ReviewReceipt) and receipt.status != "requested"
-    ]
-    kept = {each["key"] for receipt in receipts if _is(receipt, "accept") for each in receipt.request["accepted"]}
-    return [
-        f"- Review {code_span(receipt.key)}: {_response(receipt)}"
-        + (", to the question as it was then; kept for another one" if receipt.key in kept else "")
-        for receipt in responses
-    ]
-
-
-def _signals(receipts: Sequence[Receipt]) -> list[str]:
-    came = [receipt for receipt in receipts if receipt.kind == "signal" and receipt.status == "received"]
-    lines = [f"- Signal {code_span(each.key)}: {_value(each.output)}, {_sender(each)}" for each in came[-_MOST:]]
-    return [f"- {len(came) - _MOST:,} earlier signals", *lines] if len(came) > _MOST else lines
-
-
-def _sender(receipt: Receipt) -> str:
-    by = receipt.execution.provenance
-    return f"{_SENT_BY[by.kind]} {code_span(by.by)} through {code_span(by.channel)}" if by else "sent by nobody knows"
-
-
-def _response(receipt: Receipt) -> str:
-    provenance = receipt.execution.provenance
-    if receipt.status == "expired" and provenance is not None:
-        return f"expired; default {_value(receipt.output)} by rule"
-    if provenance is None or receipt.status in _UNANSWERED:
-        return _UNANSWERED.get(receipt.status, receipt.status)
-    adopted = f", adopted from {code_span(provenance.adopted_from)}" if provenance.adopted_from else ""
-    return f"{_value(receipt.output)}, {given_by(provenance)}{adopted}"
-
-
-def given_by(provenance: Provenance) -> str:
-    """`answered manually, not a verified person's approval, by … through …`."""
-    return f"{_GIVEN_BY[provenance.kind]} {code_span(provenance.by)} through {code_span(provenance.channel)}"
-
-
-def _decisions(receipts: Sequence[Receipt]) -> list[str]:
-    """What people have decided about the run, and what came after they had."""
-    lines = []
-    for receipt in receipts:
-        if _is(receipt, "resolve"):
-            became = receipt.request["decision"].replace("-", " ")
-            lines.append(f"- Step {code_span(receipt.key)} was interrupted and {became}, {_said(receipt)}")
-        elif _is(receipt, "accept"):
-            kept = ", ".join(f"{each['kind']} {code_span(each['key'])}" for each in receipt.request["accepted"])
-            lines.append(f"- Recorded answers kept for changed requests: {kept}, {_said(receipt)}")
-        elif _is_late(receipt):
-            lines.append(f"- A result of {code_span(receipt.key)} came after the decision: {code_span(receipt.path)}")
-    return lines
-
-
-def _said(receipt: Receipt) -> str:
-    by, why = receipt.execution.provenance, receipt.request.get("why")
-    who = f"{_DECIDED_BY[by.kind]} {code_span(by.by)} through {code_span(by.channel)}" if by else "said somebody"
-    return f"{who}: {code_span(why)}" if why else who
 
 
 def _artifacts(receipts: Sequence[Receipt]) -> list[str]:
@@ -201,15 +114,137 @@ def _artifacts(receipts: Sequence[Receipt]) -> list[str]:
     return [*lines, f"- and {len(kept) - _ARTIFACTS} more artifacts"] if len(kept) > _ARTIFACTS else lines
 
 
-def _is(receipt: Receipt, decision: str) -> bool:
-    return receipt.kind == "control" and receipt.status == decision
+def _ran(summary: RunSummary, outline: Outline) -> list[str]:
+    calls = outline.calls
+    if not calls:
+        return []
+    more = outline.left_out
+    hidden = len(calls) + more - MOST
+    lines = ["```mermaid", *diagram(summary.status, calls), "```", ""]
+    lines += [f"The diagram shows {MOST} calls of {len(calls) + more:,}.", ""] if hidden > 0 else []
+    lines += ["| call | kind | what | status | took | tokens in, out | USD |", "|---|---|---|---|--:|--:|--:|"]
+    lines += [_row(ran) for ran in calls]
+    said = f"`hermes-workflows log {summary.run_id}` lists them"
+    return [*lines, "", f"{more:,} more calls ran between these; {said}."] if more else lines
 
 
-def _is_late(receipt: Receipt) -> bool:
-    place = layout.place(receipt.path)
-    return place is not None and place.family == "late"
+def _row(ran: Ran) -> str:
+    status = ran.status if ran.attempts < 2 else f"{ran.status}, attempt {ran.attempts}"
+    tokens = f"{ran.usage.get('input_tokens', 0):,.0f}, {ran.usage.get('output_tokens', 0):,.0f}" if ran.usage else ""
+    name = ran.child or ran.name
+    return (
+        f"| {cell(ran.key, 120)} | {ran.kind} | {cell(name)} | {status} "
+        f"| {duration(ran.seconds)} | {tokens} | {cost(ran.usage)} |"
+    )
 
 
-def _look_further(run_id: str) -> str:
-    ref = f"runs/{run_component(run_id)}"
-    return f"In the receipts repository: `git log {ref}` and `git diff main {ref}`."
+def _questions(receipts: Sequence[Receipt]) -> tuple[list[str], frozenset[str]]:
+    """The newest questions with what was shown beside them, and the texts among that."""
+    asked = [each for each in receipts if each.kind == "review" and each.status == "requested"][-_QUESTIONS:]
+    parts: list[list[str]] = []
+    shown: set[str] = set()
+    # The newest first, which is the one that somebody is to answer: older ones give way.
+    for receipt in reversed(asked):
+        lines, texts = _question(receipt)
+        room = _EVIDENCE - sum(map(len, shown))
+        if sum(map(len, texts)) > room:
+            lines = [f"### {code_span(receipt.key)}", "", f"{code_span(receipt.request.prompt)}, shown by `show`."]
+        else:
+            shown.update(texts)
+        parts.append(lines)
+    return [line for lines in reversed(parts) for line in ("", *lines)][1:], frozenset(shown)
+
+
+def _question(receipt: Receipt) -> tuple[list[str], list[str]]:
+    lines = [f"### {code_span(receipt.key)}", "", *quote(shortened(receipt.request.prompt, _PROMPT))]
+    texts: list[str] = []
+    for title, value in _beside(receipt):
+        lines += _shown(title, value)
+        texts += [text.text for text in texts_of(value)]
+    return lines, texts
+
+
+def _beside(receipt: Receipt) -> Iterator[tuple[str, Any]]:
+    if receipt.request.input is not None:
+        yield "Input", receipt.request.input
+    read = receipt.execution.evidence or {}
+    for each in receipt.request.evidence:
+        file = read.get(each.path, {}) if each.path else {}
+        told_of = file.get("text", f"missing: {file.get('missing', 'not read')}") if each.path else each.value
+        yield f"Evidence {code_span(each.title)}", told_of
+
+
+def _shown(title: str, value: Any) -> list[str]:
+    """Texts as Markdown, what is left of the value in one line."""
+    texts = texts_of(value)
+    rest = _without(value, {text.title for text in texts})
+    lines = ["", f"{title}: {as_value(rest)}" if rest is not None else f"{title}:"]
+    for text in texts:
+        lines += ["", *([f"{code_span(text.title)}:", ""] if text.title else []), *quote(text.text)]
+    return lines
+
+
+def _without(value: Any, names: set[str]) -> Any:
+    if isinstance(value, Mapping):
+        return {name: part for name, part in value.items() if name not in names} or None
+    return None if names else value
+
+
+def _texts(outline: Outline, which: str, room: int, shown: frozenset[str]) -> list[str]:
+    """What calls said: `texts` as Markdown, `transcript` in fences, until there is no room; the newest first."""
+    lines: list[str] = []
+    left_out = 0
+    for ran in reversed(outline.calls):
+        for text in getattr(ran, which):
+            if text.text in shown:
+                continue
+            if len(text.text) > room:
+                left_out += 1
+                continue
+            room -= len(text.text)
+            lines += [*([""] if lines else []), _title(ran, text), "", *_body(which, text)]
+    if left_out:
+        lines += ["", f"{left_out} more are in the receipts."]
+    return lines
+
+
+def _title(ran: Ran, text: Text) -> str:
+    return f"### {code_span(ran.key)}" + (f": {code_span(text.title)}" if text.title else "")
+
+
+def _body(which: str, text: Text) -> list[str]:
+    return quote(text.text) if which == "texts" else fence(text.text)
+
+
+def _further(summary: RunSummary, receipts: Sequence[Receipt]) -> list[str]:
+    run_id, ref = summary.run_id, f"runs/{run_component(summary.run_id)}"
+    again = [
+        f"hermes-workflows show {run_id}",
+        f"hermes-workflows verify {run_id}",
+        f"hermes-workflows replay {run_id}",
+    ]
+    if summary.ended:
+        again.append(f"hermes-workflows reproduce {run_id} --id NEW")
+    return [
+        *_code(receipts),
+        *fence("\n".join(again)),
+        "",
+        f"In the receipts repository: `git log {ref}` and `git diff main {ref}`.",
+    ]
+
+
+def _code(receipts: Sequence[Receipt]) -> list[str]:
+    """What decided when the run began: enough to know what to check out."""
+    started = next((receipt for receipt in receipts if isinstance(receipt, RunStarted)), None)
+    if started is None or started.execution.code is None:
+        return []
+    execution = started.execution
+    facts = [f"code {code_span(execution.code or '')} (in `source/`)"]
+    facts += [f"Python {code_span(execution.python)}"] if execution.python else []
+    facts += [f"{name} {code_span(str(value))}" for name, value in _commit(execution.source)]
+    return [f"Begun by {', '.join(facts)}.", ""]
+
+
+def _commit(source: Mapping[str, str] | None) -> Iterator[tuple[str, str]]:
+    if source and (commit := source.get("commit")):
+        yield "project commit", commit

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ..core import layout
 from ..core.live import End
-from ..core.readme import render, tells
+from ..core.readme import render
 from ..core.receipts import Draft, Failure, Receipt, RunStarted
 from ..core.summary import RunSummary, summarize
 from ..errors import TemporarilyLocked
@@ -98,9 +98,9 @@ def end_stuck(records: Records, mark: Stuck) -> None:
         for child in summary.open_children.values():
             children.cancel(records, run_id, child)
         batch = _last_words(records, summary, receipts, mark)
-        told = [*filter(tells, receipts), *(each.receipt for each in batch)]
-        after = summary.apply(each.receipt.at(summary.seq + number) for number, each in enumerate(batch, 1))
-        entry = Entry(run_id, tuple(batch), summary.seq, {layout.README: render(after, told)})
+        new = [each.receipt.at(summary.seq + number) for number, each in enumerate(batch, 1)]
+        readme = render(summary.apply(new), [*receipts, *new])
+        entry = Entry(run_id, tuple(batch), summary.seq, {layout.README: readme})
         (outcome,) = ledger.append([entry])
         if isinstance(outcome, Appended | Ended):
             break

@@ -128,9 +128,9 @@ class Records:
 
     def readme(self, held: Held, *drafts: Draft) -> Mapping[str, bytes]:
         """The run's README as it will be with these drafts, to travel in their commit."""
-        summary, receipts = held.summary, [draft.receipt for draft in drafts]
-        after = summary.apply(receipt.at(summary.seq + number) for number, receipt in enumerate(receipts, 1))
-        return {layout.README: render(after, [*held.telling, *receipts])}
+        summary = held.summary
+        new = [draft.receipt.at(summary.seq + number) for number, draft in enumerate(drafts, 1)]
+        return {layout.README: render(summary.apply(new), [*held.telling, *new], held.outline.with_(new))}
 
     def append_results(self, drafts: Mapping[str, Sequence[Draft]]) -> None:
         """Commit what is ready, all runs with one durability barrier; index them and queue their next decision.

@@ -1,0 +1,60 @@
+"""Foreign text in Markdown of ours: each way to show it is made here, and none lets it out of its place.
+
+    code_span   one line, as it is, in a sentence or a heading
+    cell        the same in a table
+    fence       many lines, as they are; the fence is longer than any row of its characters in them
+    quote       Markdown of theirs, rendered, every line of it behind a `>`
+
+In a quote there is no HTML, no image and no footnote: an unclosed comment hides what follows, an image tells a server
+who reads, and footnotes gather at the end of the page, where they could pose as ours.
+"""
+
+from __future__ import annotations
+
+import re
+
+_SHOWN = 200
+# As Markdown counts lines: str.splitlines knows many more ends.
+_LINE_END = re.compile(r"\r\n|\r|\n")
+_TAG = re.compile(r"<(?=[A-Za-z/!?])")
+
+
+def code_span(text: str, limit: int = _SHOWN) -> str:
+    """`text` as one line of inert Markdown, cut to `limit` characters."""
+    line = " ".join(_printable(text).split()) or " "
+    line = line if len(line) <= limit else f"{line[: limit - 1]}…"
+    ticks = "`" * (1 + _longest(line, "`"))
+    space = " " if line.startswith("`") or line.endswith("`") else ""
+    return f"{ticks}{space}{line}{space}{ticks}"
+
+
+def cell(text: str, limit: int = 60) -> str:
+    """A code span in a table, whose rows end cells at any `|` that no single backslash precedes."""
+    return re.sub(r"\\*\|", r"\\|", code_span(text, limit)) if text else ""
+
+
+def fence(text: str, language: str = "text") -> list[str]:
+    """The lines of a fenced block."""
+    ticks = "`" * max(3, 1 + _longest(text, "`"))
+    return [f"{ticks}{language}", *map(_printable, lines_of(text)), ticks]
+
+
+def quote(text: str) -> list[str]:
+    """The lines of a block quote that is rendered as the Markdown it is."""
+    return [f"> {_harmless(_printable(line))}".rstrip() for line in lines_of(text)]
+
+
+def lines_of(text: str) -> list[str]:
+    return _LINE_END.split(text.rstrip("\r\n"))
+
+
+def _harmless(line: str) -> str:
+    return _TAG.sub("&lt;", line).replace("![", "!\\[").replace("[^", "\\[^")
+
+
+def _printable(text: str) -> str:
+    return "".join(char if char.isprintable() or char == "\t" else " " for char in text)
+
+
+def _longest(text: str, char: str) -> int:
+    return max(map(len, re.findall(f"{re.escape(char)}+", text)), default=0)

@@ -1,0 +1,106 @@
+"""What a run's README shows below its facts: what ran, questions, drafts, transcripts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.core.test_outline import FINGERPRINT, NOON, called
+
+from hermes_workflows.core import layout
+from hermes_workflows.core.outline import Outline
+from hermes_workflows.core.readme import CALLS, render
+from hermes_workflows.core.receipts import (
+    CallReceipt,
+    Evidence,
+    Execution,
+    Receipt,
+    ReviewReceipt,
+    ReviewRequest,
+    RunRequest,
+    RunStarted,
+    Usage,
+)
+from hermes_workflows.core.summary import summarize
+
+STARTED = RunStarted(
+    path=layout.RUN,
+    key="",
+    request=RunRequest(workflow="flows/weekly.py:weekly", input=48),
+    execution=Execution(started_at=NOON, code="3f2a91c0aaaa", python="3.11"),
+)
+
+
+def command(seq: int, key: str, stdout: str) -> CallReceipt:
+    output = {"exit_code": 0, "stdout": stdout, "stderr": ""}
+    return called(seq, key, kind="bash", request={"command": "ls | wc"}, output=output)
+
+
+def question(seq: int = 5, **asked: Any) -> ReviewReceipt:
+    request = ReviewRequest(**{"prompt": "Ship it?", "returns": {}, **asked})
+    evidence = {"notes.md": {"text": "# Notes\n\nfine\n"}, "gone.md": {"missing": "there is no such file"}}
+    return ReviewReceipt(
+        path=layout.request("ok"),
+        key="ok",
+        status="requested",
+        fingerprint=FINGERPRINT,
+        request=request,
+        execution=Execution(seq=seq, started_at=NOON, evidence=evidence),
+    )
+
+
+def readme(*receipts: Receipt) -> str:
+    told = [STARTED, *receipts]
+    return render(summarize("wf", told), told).decode()
+
+
+def test_every_call_has_a_row_with_duration_and_cost() -> None:
+    used = {"usage": Usage(input_tokens=1200, output_tokens=30, cost_usd=0.0123)}
+    shown = readme(command(1, "count", "4\n"), called(2, "docs/write", execution=used))
+    assert "| `count` | bash | `ls \\| wc` | completed | 1.5 s |  |  |" in shown
+    assert "| `docs/write` | agent | `writer` | completed | 1.5 s | 1,200, 30 | 0.0123 |" in shown
+    assert "```mermaid\nflowchart TD" in shown
+
+
+def test_a_draft_is_shown_as_the_markdown_it_is() -> None:
+    shown = readme(called(1, "write", output={"title": "Weekly", "body": "# Week 48\n\n```\nopen fence"}))
+    assert "## Drafts\n\n### `write`: `body`\n\n> # Week 48\n>\n> ```\n> open fence\n\n## How to go on" in shown
+
+
+def test_a_question_shows_what_lies_beside_it_and_a_draft_is_not_shown_twice() -> None:
+    body = "# Week 48\n\nfine"
+    evidence = [Evidence(title="Notes", path="notes.md"), Evidence(title="Lost", path="gone.md")]
+    shown = readme(called(1, "write", output={"body": body}), question(input={"body": body, "n": 1}, evidence=evidence))
+    assert '## Questions\n\n### `ok`\n\n> Ship it?\n\nInput: `{"n": 1}`\n\n`body`:\n\n> # Week 48\n>\n> fine\n' in shown
+    assert "Evidence `Notes`:\n\n> # Notes\n" in shown
+    assert 'Evidence `Lost`: `"missing: there is no such file"`' in shown
+    assert "## Drafts" not in shown
+
+
+def test_a_transcript_stands_in_a_fence_that_it_cannot_close() -> None:
+    shown = readme(command(1, "count", "4\n```\n# not a heading\n"))
+    assert "### `count`: `stdout`\n\n````text\n4\n```\n# not a heading\n````\n" in shown
+
+
+def test_a_run_of_many_calls_has_a_readme_of_a_bounded_size() -> None:
+    receipts = [command(seq, f"step-{seq}", "line\n" * 5_000) for seq in range(1, 400)]
+    shown = readme(*receipts)
+    assert len(shown) < 150_000
+    assert shown.count("| `step-") == CALLS
+    assert "299 more calls ran between these; `hermes-workflows log wf` lists them." in shown
+    assert "The diagram shows 60 calls of 399." in shown
+
+
+def test_it_is_the_same_whether_a_runner_grew_it_or_all_receipts_were_read() -> None:
+    receipts: list[Receipt] = [STARTED, *(command(seq, f"step-{seq}", f"{seq}\n1\n") for seq in range(1, 300))]
+    grown = Outline(most=CALLS)
+    for receipt in receipts:
+        grown.add([receipt])
+    summary = summarize("wf", receipts)
+    assert render(summary, [STARTED], grown) == render(summary, receipts)
+
+
+def test_it_says_what_code_began_the_run_and_how_to_go_on() -> None:
+    shown = readme()
+    assert "Begun by code `3f2a91c0aaaa` (in `source/`), Python `3.11`." in shown
+    assert "hermes-workflows replay wf" in shown
+    assert "reproduce" not in shown
