@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from .differences import escaped
 
-# difflib compares every item with every other in the worst case; beyond this, lists are compared place by place,
-# and texts are shown as replaced.
+# difflib compares every item with every other in the worst case. Up to the first bound it may; up to the second it
+# passes over what occurs everywhere; beyond, everything between the first and the last difference is replaced.
+_FEW_PAIRS = 250_000
 _MOST_PAIRS = 4_000_000
 _CONTEXT = 3
+
+_Step = tuple[str, int, int, int, int]
 
 
 class _Absent:
@@ -61,25 +64,32 @@ def changes(before: Any, after: Any, place: str = "") -> Iterator[Change]:
 def line_diff(before: str, after: str) -> tuple[str, ...]:
     """The lines in which two texts differ, with what is around them. Split at line feeds only, as receipts are."""
     old, new = before.split("\n"), after.split("\n")
-    if len(old) * len(new) > _MOST_PAIRS:
-        return _replaced(old, new)
-    return tuple(difflib.unified_diff(old, new, n=_CONTEXT, lineterm=""))[2:]
+    matcher = difflib.SequenceMatcher(None, old, new)
+    matcher.opcodes = _steps(old, new)  # type: ignore[attr-defined]  # where get_grouped_opcodes looks first
+    return tuple(line for group in matcher.get_grouped_opcodes(_CONTEXT) for line in _hunk(old, new, group))
 
 
-def _replaced(old: list[str], new: list[str]) -> tuple[str, ...]:
-    """The same for long texts: everything between the first and the last line that differ."""
-    shortest = min(len(old), len(new))
-    head = next((n for n in range(shortest) if old[n] != new[n]), shortest)
-    tail = next((n for n in range(shortest - head) if old[-1 - n] != new[-1 - n]), shortest - head)
-    gone, come = old[head : len(old) - tail], new[head : len(new) - tail]
-    if not gone and not come:
-        return ()
-    where = f"@@ -{head + 1},{len(gone)} +{head + 1},{len(come)} @@"
-    return (where, *(f"-{line}" for line in gone), *(f"+{line}" for line in come))
+def _hunk(old: Sequence[str], new: Sequence[str], steps: Sequence[_Step]) -> Iterator[str]:
+    first, last = steps[0], steps[-1]
+    yield f"@@ -{_range(first[1], last[2])} +{_range(first[3], last[4])} @@"
+    for kind, start, end, other_start, other_end in steps:
+        if kind == "equal":
+            yield from (f" {line}" for line in old[start:end])
+        else:
+            yield from (f"-{line}" for line in old[start:end])
+            yield from (f"+{line}" for line in new[other_start:other_end])
+
+
+def _range(start: int, end: int) -> str:
+    """Lines as a unified diff names them: counted from 1, and an empty range by the line before it."""
+    if end - start == 1:
+        return f"{start + 1}"
+    return f"{start + (end > start)},{end - start}"
 
 
 def _in_lists(before: Sequence[Any], after: Sequence[Any], place: str) -> Iterator[Change]:
-    for kind, start, end, other_start, other_end in _steps(before, after):
+    identities = [_identity(item) for item in before], [_identity(item) for item in after]
+    for kind, start, end, other_start, other_end in _steps(*identities):
         if kind == "equal":
             continue
         pairs = min(end - start, other_end - other_start)
@@ -91,11 +101,20 @@ def _in_lists(before: Sequence[Any], after: Sequence[Any], place: str) -> Iterat
             yield Change(f"{place}/{n}", ABSENT, after[n])
 
 
-def _steps(before: Sequence[Any], after: Sequence[Any]) -> Sequence[tuple[str, int, int, int, int]]:
-    if len(before) * len(after) > _MOST_PAIRS:
-        return [("replace", 0, len(before), 0, len(after))]
-    old, new = [_identity(item) for item in before], [_identity(item) for item in after]
-    return difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+def _steps(old: Sequence[str], new: Sequence[str]) -> list[_Step]:
+    """How the one becomes the other. What they begin and end with alike is found first, however much there is."""
+    shortest = min(len(old), len(new))
+    head = next((n for n in range(shortest) if old[n] != new[n]), shortest)
+    tail = next((n for n in range(shortest - head) if old[-1 - n] != new[-1 - n]), shortest - head)
+    here, there = old[head : len(old) - tail], new[head : len(new) - tail]
+    pairs = len(here) * len(there)
+    middle: Iterable[_Step] = [("replace", 0, len(here), 0, len(there))] if here or there else []
+    if pairs <= _MOST_PAIRS:
+        middle = difflib.SequenceMatcher(None, here, there, autojunk=pairs > _FEW_PAIRS).get_opcodes()
+    steps = [("equal", 0, head, 0, head)] if head else []
+    steps += [(kind, a + head, b + head, c + head, d + head) for kind, a, b, c, d in middle]
+    end = len(old) - tail, len(old), len(new) - tail, len(new)
+    return [*steps, ("equal", *end)] if tail else steps
 
 
 def _identity(item: Any) -> str:
