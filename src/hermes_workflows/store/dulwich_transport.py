@@ -80,6 +80,20 @@ class DulwichTransport:
             result = client.send_pack(path.encode(), update, ours.object_store.generate_pack_data)
         return refused | {ref.decode(): why for ref, why in (result.ref_status or {}).items() if why}
 
+    def replace(self, ref: str, old: str, new: str) -> str | None:
+        moved = False
+        with self._talking(self._remote.push_url) as (client, path), closing(Repo(str(self._path))) as ours:
+            if isinstance(client, LocalGitClient) and _is_workspace(Path(path)):
+                return _HIDDEN
+
+            def update(theirs: Mapping[Any, Any]) -> dict[Any, Any]:
+                nonlocal moved
+                moved = theirs.get(ref.encode()) == old.encode()
+                return {ref.encode(): new.encode()} if moved else {}
+
+            result = client.send_pack(path.encode(), update, ours.object_store.generate_pack_data)
+        return (result.ref_status or {}).get(ref.encode()) if moved else "it was moved meanwhile"
+
     def _receive(self, write: Callable[[bytes], int]) -> dict[str, str]:
         """Ask for everything that is not here; what the remote has."""
         with self._talking(self._remote.url) as (client, path), closing(Repo(str(self._path))) as ours:

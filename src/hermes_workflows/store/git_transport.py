@@ -102,6 +102,15 @@ class GitTransport:
             refused |= {ref: why for ref, why in answers.items() if why}
         return refused
 
+    def replace(self, ref: str, old: str, new: str) -> str | None:
+        lease = f"--force-with-lease={ref}:{old}"
+        options = ("--porcelain", "--no-verify", "--no-signed", lease)
+        done = self._run("push", *options, "--", self._remote.name, f"{new}:{ref}")
+        answers = dict(_answers(done.stdout))
+        if done.returncode and not answers:
+            raise self._failure(done.stderr)
+        return answers.get(ref) or None
+
     def _run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         section = f"remote.{self._remote.name}"
         settings = (*_SETTINGS, f"{section}.mirror=false", f"safe.directory={self._repository}")

@@ -71,6 +71,9 @@ class Transport(Protocol):
     def push(self, values: Mapping[str, str]) -> dict[str, str]:
         """Move its refs to these commits, forwards only; why it did not, for each that did not move."""
 
+    def replace(self, ref: str, old: str, new: str) -> str | None:
+        """Move one ref to `new` from `old` and from nothing else, forwards or not; why it did not."""
+
 
 def remote_names(repository: Path) -> list[str]:
     """The remotes of a repository, in the order of their names."""
