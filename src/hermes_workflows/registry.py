@@ -18,7 +18,15 @@ from typing import Any, NamedTuple, NoReturn
 
 from .core.spelling import nearest, suggestion
 from .errors import InvalidInput, NotFound
-from .settings import AgentSettings, EnvironmentRules, read_agents, read_command, read_environment
+from .settings import (
+    AgentSettings,
+    EnvironmentRules,
+    PullRequests,
+    read_agents,
+    read_command,
+    read_environment,
+    read_pull_requests,
+)
 
 FOLDER = ".hermes"
 FILE = "workflows.registry.json"
@@ -26,7 +34,7 @@ DEFAULT_DB = "default"
 DEFAULT_SQLITE = "workflows.sqlite"
 DEFAULT_OPERATOR = "the operator"
 
-_TOP = ("dbs", "workflows", "agents", "environment", "operator", "notify", "redact", "keep_runs", "$schema")
+_TOP = ("dbs", "workflows", "agents", "environment", "operator", "notify", "redact", "keep_runs", "pull_requests", "$schema")
 _WORKFLOW = ("workflow_ref", "db", "description", "deadline")
 _DB = ("path", "receipts")
 _MISSPELT = 0.75
@@ -56,7 +64,7 @@ class Registry(NamedTuple):
 
     `root` is what relative workflow refs and commands start from; `path` is None when a database was named by
     its path and has no registry. `redact` names environment variables whose values never enter a receipt, `notify` is
-    the command that tells people of questions.
+    the command that tells people of questions, `pull_requests` where runners look for answers.
     """
 
     root: Path
@@ -69,6 +77,7 @@ class Registry(NamedTuple):
     keep_runs: int = 1000
     agents: Mapping[str, AgentSettings] = MappingProxyType({})
     environment: EnvironmentRules = EnvironmentRules()
+    pull_requests: PullRequests | None = None
     warnings: tuple[str, ...] = ()
 
     @property
@@ -155,6 +164,7 @@ def parse(text: str, path: Path) -> Registry:
         agents=dict(read_agents(reader, data.get("agents", {}))),
         environment=read_environment(reader, data.get("environment", {})),
         notify=read_command(reader, data["notify"], "notify") if "notify" in data else (),
+        pull_requests=read_pull_requests(reader, data["pull_requests"]) if "pull_requests" in data else None,
     )
     workflows = dict(reader.workflows(data.get("workflows", {}), registry))
     return registry._replace(workflows=workflows, warnings=tuple(reader.warnings))

@@ -32,6 +32,13 @@ _REPLAY_ONLY = ("answers", "run")
 _COMMAND_ONLY = ("model_args", "stdin", "enforces")
 
 
+class PullRequests(NamedTuple):
+    """Where runs are published and reviewed: `[HOST/]OWNER/NAME`, and how often runners look there, in seconds."""
+
+    repository: str
+    every: float = 60.0
+
+
 class FromEnvironment(NamedTuple):
     """A value that the runner's environment has under this name; it never stands in the registry."""
 
@@ -90,6 +97,15 @@ def read_environment(reader: Reader, value: Any) -> EnvironmentRules:
     parts = reader.object(value, "environment", ("allow", "deny"))
     allow = tuple(reader.names(parts["allow"], "environment.allow")) if "allow" in parts else None
     return EnvironmentRules(allow, tuple(reader.names(parts.get("deny", []), "environment.deny")))
+
+
+def read_pull_requests(reader: Reader, value: Any) -> PullRequests:
+    where = "pull_requests"
+    parts = reader.object({"repository": value} if isinstance(value, str) else value, where, PullRequests._fields)
+    repository = reader.text(parts.get("repository"), f"{where}.repository")
+    if not 1 <= repository.count("/") <= 2 or not all(repository.split("/")):
+        reader.fail(f"{where}.repository", "names no repository", "write OWNER/NAME, or HOST/OWNER/NAME")
+    return PullRequests(repository, reader.span(parts.get("every", 60.0), f"{where}.every"))
 
 
 def read_agents(reader: Reader, value: Any) -> Iterator[tuple[str, AgentSettings]]:

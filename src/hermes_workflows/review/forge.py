@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from ..core.inert import inert
+from ..core.markdown import code_span
 from ..core.names import run_component
-from ..core.readme import code_span
 from ..core.receipts import ReviewReceipt
 from ..errors import Conflict, IntegrityError, InvalidInput, NotFound
 from ..store.answers import blobs_of

@@ -59,7 +59,7 @@ class CodeRepository:
         self.path = Path(_text(done))
 
     def place(self, source: Path, tree: str, path: str, branch: str, message: str, base: str | None = None) -> Placed:
-        """Put the tree `tree` of the repository `source` at `path` on `branch`.
+        """Put a tree of the repository `source`, named as git names it, at `path` on `branch`.
 
         The branch starts from `base`, or from the main branch; when it is there already, it goes on.
         Raises NotFound (no such base), Conflict (checked out, moved meanwhile, something else lies there).
@@ -69,7 +69,7 @@ class CodeRepository:
         old = self._commit(ref)
         # A branch that was merged begins anew, or the pull request would be against an old main.
         parent = start if old is None or self._is_ancestor(old, start) else old
-        self._copy(source, tree)
+        tree = self._copied(source, tree)
         root = self._grafted(f"{parent}^{{tree}}", path.split("/"), tree)
         if old and parent == old and root == self._line("rev-parse", f"{old}^{{tree}}"):
             return Placed(branch, old, base, new=False)
@@ -97,15 +97,17 @@ class CodeRepository:
     def _current(self) -> str:
         return _text(self._run("symbolic-ref", "--quiet", "--short", "HEAD", check=False))
 
-    def _copy(self, source: Path, tree: str) -> None:
-        """Bring the objects of a tree here, by a pack: no commit, no ref."""
+    def _copied(self, source: Path, tree: str) -> str:
+        """Bring the objects of a tree here, by a pack, without a commit and a ref; the tree's id."""
         if self._line("rev-parse", "--show-object-format") != "sha1":
             raise InvalidInput(f"{self.folder} has objects that are named by sha256, and receipts are by sha1")
         there = {"GIT_DIR": str(source)}
         trusted = ("-c", f"safe.directory={source}")
-        names = self._run(*trusted, "rev-list", "--objects", "--no-object-names", tree, env=there)
+        oid = self._line(*trusted, "rev-parse", "--verify", f"{tree}^{{tree}}", env=there)
+        names = self._run(*trusted, "rev-list", "--objects", "--no-object-names", oid, env=there)
         pack = self._run(*trusted, "pack-objects", "--quiet", "--stdout", given=names.stdout, env=there)
         self._run("unpack-objects", "-q", "--strict", given=pack.stdout)
+        return oid
 
     def _grafted(self, folder: str, path: Sequence[str], tree: str) -> str:
         """The id of `folder` (a tree) with `tree` at `path` in it."""
