@@ -17,7 +17,7 @@ from .core.spelling import suggestion
 from .errors import InvalidInput, NotFound
 from .importing import LOCK, CannotLoad, NoSource, file_of, import_module, on_path, put_aside, run_file, said_where
 from .registry import Registry
-from .sources import Module, Sources, collect
+from .sources import Module, Sources, collect, workflows_in
 
 __all__ = ["CannotLoad", "LoadedWorkflow", "Loader"]
 
@@ -88,6 +88,21 @@ class Loader:
                 return known
             return self._load(self._target(ref, start or self._root))
 
+    def load_foreign(self, ref: str) -> LoadedWorkflow:
+        """The workflow that a run from elsewhere names. What is imported here is not for others to say: it must be in
+        the registry, or in a file of the workspace whose author made that function a workflow.
+
+        Raises what `load` raises, and InvalidInput for any other code, which is not imported.
+        """
+        place, attribute = _split(ref)
+        known = [entry.ref for entry in self._registry.workflows.values()]
+        if ref in known or place in known or self._is_workflow(place, attribute):
+            return self.load(ref)
+        raise InvalidInput(
+            f"the run comes from elsewhere, and its workflow {ref} is none of this workspace's",
+            hint="its code is not imported; if you want it, give it an alias in the registry",
+        )
+
     def fresh(self, loaded: LoadedWorkflow) -> LoadedWorkflow:
         """The same workflow; imported again when one of its sources has changed on disk."""
         return self.load(loaded.ref)
@@ -109,6 +124,16 @@ class Loader:
     def ref_of(self, definition: Workflow[Any]) -> str:
         """How `run.json` names a workflow that another one calls."""
         return f"{self._places.get(definition.module, definition.module)}:{definition.qualname}"
+
+    def _is_workflow(self, place: str, attribute: str | None) -> bool:
+        """By reading: importing a file is executing it."""
+        path = (self._root / place).resolve()
+        if path.suffix != ".py" or not path.is_relative_to(self._root):
+            return False
+        try:
+            return attribute in workflows_in(path.read_bytes(), place)
+        except (OSError, SyntaxError, ValueError):
+            return False
 
     def _target(self, ref: str, start: Path) -> _Target:
         entry = self._registry.workflows.get(ref)

@@ -97,12 +97,23 @@ def parsed(source: bytes, name: str) -> ast.Module:
     return ast.parse(source, name)
 
 
+def workflows_in(source: bytes, name: str) -> list[str]:
+    """The functions of a file that its author made workflows, found by reading. Raises SyntaxError, ValueError."""
+    functions = (node for node in parsed(source, name).body if isinstance(node, ast.AsyncFunctionDef))
+    return [node.name for node in functions if any(map(_is_workflow, node.decorator_list))]
+
+
 def is_project(path: Path, root: Path) -> bool:
     if not path.is_relative_to(root):
         return False
     if path.is_relative_to(_PACKAGE) and not path.is_relative_to(_EXAMPLES):
         return False
     return not {"site-packages", "dist-packages"}.intersection(path.relative_to(root).parts)
+
+
+def _is_workflow(decorator: ast.expr) -> bool:
+    name = decorator.func if isinstance(decorator, ast.Call) else decorator
+    return (name.attr if isinstance(name, ast.Attribute) else getattr(name, "id", "")) == "workflow"
 
 
 def _stamp(path: Path) -> tuple[int, int, int]:

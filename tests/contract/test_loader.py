@@ -11,6 +11,7 @@ import pytest
 from hermes_workflows.errors import HermesError, InvalidInput, NotFound
 from hermes_workflows.loader import CannotLoad, Loader
 from hermes_workflows.registry import load as load_registry
+from hermes_workflows.registry import parse
 
 FLOW = """
 from hermes_workflows import workflow
@@ -230,3 +231,28 @@ def test_an_installed_workflow_counts_its_own_file(tmp_path: Path) -> None:
     loaded = loader(tmp_path / "ws", {}).load("installed.flow:draft")
     assert list(loaded.sources) == ["installed/flow.py"]
     assert loaded.ref == "installed.flow:draft"
+
+
+def test_a_run_from_elsewhere_cannot_say_what_is_imported_here(tmp_path: Path) -> None:
+    (tmp_path / "flow.py").write_text(FOREIGN)
+    (tmp_path / "danger.py").write_text("raise SystemExit('imported')\n\n\nasync def flow():\n    pass\n")
+    text = '{"workflows": {"known": {"workflow_ref": "hermes_workflows.examples.reviewable_draft"}}}'
+    loader = Loader(parse(text, tmp_path / ".hermes" / "workflows.registry.json"))
+    assert loader.load_foreign("flow.py:flow").ref == "flow.py:flow"
+    assert loader.load_foreign("hermes_workflows.examples.reviewable_draft:reviewable_draft_workflow").code
+    for ref in ("danger.py:flow", "flow.py:helper", "antigravity:flow", "../flow.py:flow", "danger", "flow.py"):
+        with pytest.raises(InvalidInput, match="is none of this workspace's"):
+            loader.load_foreign(ref)
+    assert "antigravity" not in sys.modules
+
+
+FOREIGN = """
+from hermes_workflows import workflow
+
+async def helper() -> None:
+    pass
+
+@workflow
+async def flow() -> None:
+    pass
+"""

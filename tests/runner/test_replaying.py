@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from hermes_workflows.clock import SystemClock
-from hermes_workflows.errors import Divergence, NotFound
+from hermes_workflows.errors import Divergence, InvalidInput, NotFound
 from hermes_workflows.loader import CannotLoad
 from hermes_workflows.opening import open_receipts, open_workspace
 from hermes_workflows.registry import parse
@@ -146,6 +147,27 @@ def test_input_that_no_longer_fits_and_code_that_is_gone_are_told_and_hide_no_ot
     done = site.replay()
     assert isinstance(done["wf-2"].error, CannotLoad)
     assert done["wf-1"].error is None
+
+
+def test_a_fetched_run_is_replayed_by_the_code_here_and_cannot_say_which_file_is_imported(
+    site: Site, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    other = Site(tmp_path_factory.mktemp("other"))
+    (other.root / "setup.py").write_text(FLOW)
+    other.run("good")
+    other.run("bad", ref="setup.py:flow")
+    site.run("mine")
+    (site.root / "setup.py").write_text("raise AssertionError('imported')")
+    fetch = ["git", "-C", site.paths.receipts, "fetch", "-q", other.paths.receipts]
+    subprocess.run([*fetch, "refs/runs/*:refs/remotes/origin/runs/*"], check=True)
+    assert site.replay().keys() == {"mine"}
+    done = site.replay(fetched=True)
+    assert done.keys() == {"mine", "good", "bad"}
+    assert done["good"].error is None
+    assert isinstance(done["bad"].error, InvalidInput)
+    assert "none of this workspace's" in done["bad"].error.message
+    assert site.replay("origin/good")["good"].error is None
+    assert site.replay(done["bad"].commit)["bad"].error is not None
 
 
 def test_runs_are_chosen_by_workflow_and_by_their_age(site: Site) -> None:

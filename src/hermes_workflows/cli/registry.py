@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import click
 
 from ..errors import Conflict
 from ..registry import DEFAULT_DB, DEFAULT_SQLITE, FILE, FOLDER, Registry
-from ..sources import parsed
+from ..sources import workflows_in
 from .scope import Scope, Session, output_options, scoped
 from .show import columns
 
@@ -96,12 +94,10 @@ def discover(scope: Scope) -> None:
 def _workflows_in(known: Registry) -> Iterator[str]:
     for path in _python_files(known.root):
         try:
-            tree = parsed(path.read_bytes(), str(path))
+            names = workflows_in(path.read_bytes(), str(path))
         except (OSError, SyntaxError, ValueError):
             continue
-        for node in tree.body:
-            if isinstance(node, ast.AsyncFunctionDef) and any(map(_is_workflow, node.decorator_list)):
-                yield f"{path.relative_to(known.root).as_posix()}:{node.name}"
+        yield from (f"{path.relative_to(known.root).as_posix()}:{name}" for name in names)
 
 
 def _python_files(folder: Path) -> Iterator[Path]:
@@ -117,8 +113,3 @@ def _python_files(folder: Path) -> Iterator[Path]:
                 yield from _python_files(path)
         elif path.suffix == ".py":
             yield path
-
-
-def _is_workflow(decorator: Any) -> bool:
-    name = decorator.func if isinstance(decorator, ast.Call) else decorator
-    return (name.attr if isinstance(name, ast.Attribute) else getattr(name, "id", "")) == "workflow"

@@ -21,6 +21,7 @@ from ..core.spelling import suggestion
 from ..errors import Divergence, HermesError, InvalidInput, NotFound
 from ..finding import Found
 from .ends import as_recorded, ends_apart, recorded_text, text_of, was_forced
+from .found_code import load_found
 from .slices import Decider
 
 if TYPE_CHECKING:
@@ -62,13 +63,13 @@ def replay_all(workspaces: Sequence[Workspace], wanted: Wanted, decider: Decider
         for workspace, found in [_find(workspaces, name) for name in wanted.names]:
             yield replay(workspace, found, decider)
         return
-    for workspace, head in _chosen(workspaces, wanted):
+    for workspace, remote, head in _chosen(workspaces, wanted):
         try:
             known, receipts = workspace.ledger.at(head.tip)
         except HermesError as error:
             yield Replay(head.run_id, "", head.tip, 0, error)
             continue
-        yield replay(workspace, Found(known.run_id, known, tuple(receipts)), decider)
+        yield replay(workspace, Found(known.run_id, known, tuple(receipts), remote), decider)
 
 
 def replay(workspace: Workspace, found: Found, decider: Decider) -> Replay:
@@ -79,7 +80,7 @@ def replay(workspace: Workspace, found: Found, decider: Decider) -> Replay:
     try:
         history = fold(found.receipts)
         workflow = history.started.request.workflow
-        definition = workspace.loader.load(workflow).definition
+        definition = load_found(workspace, found).definition
         live = LiveRun(
             run_id,
             definition,
@@ -161,7 +162,7 @@ def _divergence(live: LiveRun, history: History, said: str, *, hint: str | None)
 # -- which runs --------------------------------------------------------------------------------------------------
 
 
-_Candidate = tuple["Workspace", "Head"]
+_Candidate = tuple["Workspace", "str | None", "Head"]
 
 
 def _find(workspaces: Sequence[Workspace], name: str) -> tuple[Workspace, Found]:
@@ -179,17 +180,20 @@ def _chosen(workspaces: Sequence[Workspace], wanted: Wanted) -> list[_Candidate]
     """The newest first, by when they started. Raises NotFound for a workflow that nobody knows."""
     known = [each for workspace in workspaces for each in _runs_of(workspace, wanted.fetched)]
     # The folder begins with the day; without one the commit could not be read, which is to be told first.
-    newest = sorted(known, key=lambda each: _day(each[1]), reverse=True)
+    newest = sorted(known, key=lambda each: _day(each[-1]), reverse=True)
     chosen = list(_of_workflow(newest, workspaces, wanted.workflow)) if wanted.workflow else newest
     return chosen if wanted.last is None else _latest(chosen, wanted.last)
 
 
 def _runs_of(workspace: Workspace, fetched: bool) -> Iterator[_Candidate]:
-    heads = {head.run_id: head for head in workspace.ledger.heads()}
-    for _, head in workspace.ledger.fetched() if fetched else ():
-        heads.setdefault(head.run_id, head)
-    for head in heads.values():
-        yield workspace, head
+    own = set()
+    for head in workspace.ledger.heads():
+        own.add(head.run_id)
+        yield workspace, None, head
+    for remote, head in workspace.ledger.fetched() if fetched else ():
+        # What we have pushed ourselves comes back.
+        if head.run_id not in own:
+            yield workspace, remote, head
 
 
 def _day(head: Head) -> tuple[bool, str]:
@@ -201,13 +205,13 @@ def _of_workflow(known: Iterable[_Candidate], workspaces: Sequence[Workspace], n
     refs = {name, aliases.get(name, name)}
     seen: dict[str, None] = dict.fromkeys(aliases)
     found = name in aliases
-    for workspace, head in known:
+    for workspace, remote, head in known:
         recorded = str(_started(workspace, head).get("request", {}).get("workflow", ""))
         place, _, function = recorded.rpartition(":")
         seen[recorded] = None
         if refs & {recorded, place} or name == function:
             found = True
-            yield workspace, head
+            yield workspace, remote, head
     if not found:
         raise NotFound(f"no run of a workflow {name!r}", hint=suggestion(name, seen, "workflows"))
 
@@ -216,14 +220,15 @@ def _latest(chosen: Sequence[_Candidate], last: int) -> list[_Candidate]:
     """Opens only as many as the newest days have: opening ten thousand runs takes seconds."""
     if len(chosen) <= last:
         return list(chosen)
-    oldest = _day(chosen[last - 1][1])
-    recent = [each for each in chosen if _day(each[1]) >= oldest]
+    oldest = _day(chosen[last - 1][-1])
+    recent = [each for each in chosen if _day(each[-1]) >= oldest]
     return sorted(recent, key=_start_of, reverse=True)[:last]
 
 
 def _start_of(candidate: _Candidate) -> tuple[bool, str]:
-    started = _started(*candidate).get("execution", {}).get("started_at", "")
-    return not candidate[1].folder, str(started)
+    workspace, _, head = candidate
+    started = _started(workspace, head).get("execution", {}).get("started_at", "")
+    return not head.folder, str(started)
 
 
 def _started(workspace: Workspace, head: Head) -> Mapping[str, Any]:

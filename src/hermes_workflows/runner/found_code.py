@@ -1,0 +1,43 @@
+"""The present code of a run that was found, with care for one that was not started here.
+
+A run's start names its workflow, and loading that is importing a file of this machine. For a run that came from
+elsewhere it must not be the sender who says which.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..core.history import fold
+from ..core.receipts import Receipt, RunStarted
+from ..finding import Found
+from ..loader import LoadedWorkflow
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ..workspace import Workspace
+
+
+def load_found(workspace: Workspace, found: Found) -> LoadedWorkflow:
+    """Raises IntegrityError for a run without a start, NotFound and CannotLoad, and InvalidInput for code that is
+    no workflow of this workspace.
+    """
+    started = _start(found.receipts)
+    ref = started.request.workflow
+    if _is_ours(workspace, found, started):
+        return workspace.loader.load(ref)
+    return workspace.loader.load_foreign(ref)
+
+
+def _is_ours(workspace: Workspace, found: Found, started: RunStarted) -> bool:
+    """A commit may be of anybody's run, whatever id and home it claims: then the run that is here must say the same."""
+    if found.remote is not None or started.execution.workspace != workspace.ledger.home:
+        return False
+    if not found.commit:
+        return True
+    return workspace.ledger.head(found.run_id) is not None and started == _start(workspace.find(found.run_id).receipts)
+
+
+def _start(receipts: Iterable[Receipt]) -> RunStarted:
+    return fold(receipts).started
