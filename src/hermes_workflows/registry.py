@@ -34,7 +34,10 @@ DEFAULT_DB = "default"
 DEFAULT_SQLITE = "workflows.sqlite"
 DEFAULT_OPERATOR = "the operator"
 
-_TOP = ("dbs", "workflows", "agents", "environment", "operator", "notify", "redact", "keep_runs", "pull_requests", "$schema")
+_TOP = (
+    *("dbs", "workflows", "agents", "environment", "operator", "notify", "redact", "keep_runs", "pull_requests"),
+    "$schema",
+)
 _WORKFLOW = ("workflow_ref", "db", "description", "deadline")
 _DB = ("path", "receipts")
 _MISSPELT = 0.75
