@@ -24,6 +24,7 @@ from ..errors import Conflict, Divergence, InvalidInput, NotFound
 from ..finding import Found, of_key
 from ..starting import check_id, recorded_names, secrets_named
 from ..store.ports import Adopted
+from .found_code import load_found
 from .slices import Decider, SliceLimits
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def fork(workspace: Workspace, wish: Wish) -> Forked:
     if workspace.ledger.head(name) is not None:
         raise Conflict(f"run {name} exists already", hint="choose another id")
     there = next(each for each in wish.source.receipts if isinstance(each, RunStarted))
-    loaded = workspace.loader.load(there.request.workflow)
+    loaded = load_found(workspace, wish.source)
     for secret in (*secrets_named(loaded), *recorded_names(wish.source.receipts)):
         workspace.secret(secret)
     began = workspace.started(loaded, wish.given[0] if wish.given else there.request.input)

@@ -14,6 +14,7 @@ from ..core.receipts import RunStarted
 from ..errors import Conflict, InvalidInput
 from ..starting import check_id, recorded_names, secrets_named
 from .forking import following
+from .found_code import load_found
 from .reusing import KINDS
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def reproduce(workspace: Workspace, wish: Reproduction) -> None:
     if workspace.ledger.head(name) is not None:
         raise Conflict(f"run {name} exists already", hint="choose another id")
     there = next(each for each in wish.source.receipts if isinstance(each, RunStarted))
-    loaded = workspace.loader.load(there.request.workflow)
+    loaded = load_found(workspace, wish.source)
     for secret in (*secrets_named(loaded), *recorded_names(wish.source.receipts)):
         workspace.secret(secret)
     began = workspace.started(loaded, there.request.input)
