@@ -33,12 +33,19 @@ class Step(Generic[P, T]):
         retry: Retry | None = None,
         timeout: float | None = None,
         at_most_once: bool = False,
+        process: bool = False,
     ) -> None:
+        if process and "<locals>" in fn.__qualname__:
+            raise AuthoringError(
+                f"@step(process=True) {fn.__qualname__} is made inside a function",
+                hint="put it at the top of its module: another process must find it there",
+            )
         check_seconds(f"@step(timeout=…) {fn.__qualname__}", timeout)
         self.fn = fn
         self.retry = retry
         self.timeout = timeout
         self.at_most_once = at_most_once
+        self.process = process
         self.is_async = inspect.iscoroutinefunction(fn)
         self.ref = f"{fn.__module__}:{fn.__qualname__}"
         self._signature = inspect.signature(fn)
@@ -119,11 +126,14 @@ def step(fn: Callable[P, typing.Coroutine[Any, Any, T]]) -> Step[P, T]: ...
 @overload
 def step(fn: Callable[P, T]) -> Step[P, T]: ...
 @overload
-def step(*, retry: Retry | None = None, timeout: float | None = None, at_most_once: bool = False) -> _Decorator: ...
+def step(
+    *, retry: Retry | None = None, timeout: float | None = None, at_most_once: bool = False, process: bool = False
+) -> _Decorator: ...
 def step(fn: Any = None, **options: Any) -> Any:
     """Make a durable step of a function, sync (runs in a thread) or async.
 
-    `timeout` in seconds: an async step is cancelled, a sync one abandoned, failed and counted.
+    `timeout` in seconds: an async step is cancelled, a sync one abandoned, failed and counted. With `process=True`
+    the function runs in a process of its own, which is killed when its time is over or nobody wants the result.
     `at_most_once=True` commits an intent before the function runs; found without a result after a crash, the run is
     stuck until a person decides. Otherwise a step runs at least once.
     """

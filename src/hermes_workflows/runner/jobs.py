@@ -44,7 +44,7 @@ class Surroundings:
 
 @dataclass(frozen=True)
 class Job:
-    """One execution of one call, which the code version `code` asked for.
+    """One execution of one call, which the version `code` of the code of `workflow` asked for.
 
     `earlier` are the receipts of its failed attempts; `stop` is set when nobody wants the result any more, or the
     runner ends.
@@ -53,6 +53,7 @@ class Job:
     run_id: str
     call: Call[Any]
     attempt: int
+    workflow: str
     code: str
     surroundings: Surroundings
     earlier: tuple[Receipt, ...] = ()
@@ -67,7 +68,7 @@ class Job:
     def can_be_stopped(self) -> bool:
         """Everything but a function in a thread, which Python cannot stop."""
         options = self.call.spec.options
-        return not isinstance(options, Step) or options.is_async
+        return not isinstance(options, Step) or options.is_async or options.process
 
 
 @dataclass(frozen=True)

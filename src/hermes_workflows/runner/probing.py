@@ -7,12 +7,10 @@ receipts, beside the runner, and nothing is written.
 
 from __future__ import annotations
 
-import json
-import os
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from ..clock import SystemClock
 from ..errors import HermesError
@@ -21,22 +19,14 @@ from ..store.git_ledger import GitLedger
 from ..store.memory_queue import MemoryQueue
 from ..workspace import Surroundings, Workspace
 from .bodies import Bodies, CannotAdvance, Over
-from .processes import Command, StopSignal, run_command
+from .processes import StopSignal, run_command
+from .pythons import python
 from .slices import Decider, SliceLimits
 
 SURVIVED = b"survived"
 # In seconds. A slice that blocks is stopped and survived; one that holds the interpreter ends the probe.
 _LIMITS = SliceLimits(soft=5.0, hard=10.0, dead_man=15.0)
 _SECONDS = 60.0
-# With the path of this process, whatever folder it was started in and without the one it stands in: a `queue.py` of
-# the project must not break the program.
-_PROGRAM = """
-import json, sys
-told = json.load(sys.stdin)
-sys.path[:] = told["path"]
-from hermes_workflows.runner.probing import main
-main(told, sys.stdout.buffer)
-"""
 
 
 def survives(workspace: Workspace, run_id: str) -> bool:
@@ -46,22 +36,10 @@ def survives(workspace: Workspace, run_id: str) -> bool:
         return False
     environment = dict(workspace.environment)
     config = str(registry.path) if registry.path is not None else None
-    told = {
-        "run": run_id,
-        "sqlite": str(paths.sqlite),
-        "config": config,
-        "environment": environment,
-        "path": [os.path.abspath(entry) for entry in sys.path if entry],
-    }
-    command = Command(
-        argv=(sys.executable, "-P", "-c", _PROGRAM),
-        cwd=registry.root,
-        # Deciding needs the fixed seed, which the runner has been started with.
-        env={**environment, "PYTHONHASHSEED": "0"},
-        # On standard input, since the environment holds secrets and may be long.
-        stdin=json.dumps(told).encode(),
-        timeout=_SECONDS,
-    )
+    told = {"run": run_id, "sqlite": str(paths.sqlite), "config": config, "environment": environment}
+    # Deciding needs the fixed seed, which the runner has been started with.
+    seeded = {**environment, "PYTHONHASHSEED": "0"}
+    command = python(__name__, told, cwd=registry.root, environment=seeded, timeout=_SECONDS)
     outcome = run_command(command, stop=StopSignal(), redactor=workspace.redactor, now=workspace.clock.now)
     return SURVIVED in outcome.stdout.whole
 
@@ -76,10 +54,10 @@ def probe(run_id: str, sqlite: str, config: str | None, environment: dict[str, s
     Bodies(workspace, Decider(_LIMITS), lambda line: None).current(run_id)
 
 
-def main(told: Any, out: IO[bytes]) -> None:
+def main(told: Any) -> None:
     # What is raised is survived: the runner will meet the same, live, and say what it is.
     with suppress(HermesError, CannotAdvance, Over):
         probe(told["run"], told["sqlite"], told["config"], told["environment"])
     # A word, not a status: `os._exit(0)` in a body must not look like a survivor.
-    out.write(SURVIVED)
-    out.flush()
+    sys.stdout.buffer.write(SURVIVED)
+    sys.stdout.buffer.flush()

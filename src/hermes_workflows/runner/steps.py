@@ -1,4 +1,4 @@
-"""The executor of `@step`: a Python function in a thread of this process, with its deadline."""
+"""The executor of `@step`: a Python function in a thread of this process, or in a process, with its deadline."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ import contextvars
 import logging
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..authoring.operation import executing
 from ..authoring.step import Step
+from ..core.encoding import Plain
 from .jobs import Executed, Job, Report
+from .step_process import run_step
 
 # How often an async step looks whether it was told to stop, in seconds.
 _STOP_POLL = 0.05
@@ -27,15 +29,22 @@ def execute_step(job: Job, _report: Report) -> Executed:
     definition: Step[..., Any] = job.call.spec.options
     arguments = job.call.spec.request["arguments"]
     assert isinstance(arguments, dict)
-    work = definition.bind(arguments)
-    with executing(job.operation_id):
-        value = _run_async(job, work, definition) if definition.is_async else _run_sync(job, work, definition)
+    returned = run_step(job, definition, arguments) if definition.process else _in_thread(job, definition, arguments)
+    if isinstance(returned, Executed):
+        return returned
     counts: Counter[str] = Counter()
-    output = job.surroundings.redactor.plain(definition.output_codec.to_plain(value), counts)
+    output = job.surroundings.redactor.plain(returned, counts)
     if counts:
         # Redaction may have broken the type; then the call fails here and says so, not at every replay.
         definition.output_codec.from_plain(output)
     return Executed("completed", output, redactions=counts)
+
+
+def _in_thread(job: Job, definition: Step[..., Any], arguments: Mapping[str, Plain]) -> Plain:
+    work = definition.bind(arguments)
+    with executing(job.operation_id):
+        value = _run_async(job, work, definition) if definition.is_async else _run_sync(job, work, definition)
+    return definition.output_codec.to_plain(value)
 
 
 def _run_sync(job: Job, work: Callable[[], Any], definition: Step[..., Any]) -> Any:
