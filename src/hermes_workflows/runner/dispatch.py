@@ -252,7 +252,8 @@ class Dispatcher:
         earlier = tuple(note for note in notes if note is not None and note.status == "failed")
         # What bodies have named by now, of this run and of others, and what this run hides by its value.
         redactor = self.records.workspace.redactor.extended(held.live.hidden)
-        job = Job(held.run_id, call, made + 1, held.loaded.code, replace(self.around, redactor=redactor), earlier)
+        around, loaded = replace(self.around, redactor=redactor), held.loaded
+        job = Job(held.run_id, call, made + 1, loaded.ref, loaded.code, around, earlier)
         self.active[lease.token] = Active(lease, job)
         self._start(lease, job)
 
