@@ -20,7 +20,7 @@ from .core.names import run_component
 from .core.readme import render
 from .core.receipts import Receipt
 from .core.summary import RunSummary, summarize
-from .errors import Conflict, InvalidInput
+from .errors import Conflict, InvalidInput, NotFound
 from .finding import Found
 from .review.forge import BRANCH, INTO
 from .store.code_repository import CodeRepository
@@ -163,6 +163,11 @@ def address_in(url: str) -> Address | None:
     return Address(found["host"] or found["scp"], found["path"]) if found else None
 
 
+def address_of_remote(workspace: Workspace, name: str | None) -> Address | None:
+    """The forge's repository of a remote of the receipts. Raises NotFound, InvalidInput."""
+    return address_in(find_remote(_git(workspace).path, name).url)
+
+
 def _title(summary: RunSummary, receipts: tuple[Receipt, ...]) -> str:
     waiting = f" on {summary.waiting_on.key}" if summary.waiting_on and not summary.ended else ""
     return cut(f"Run {summary.run_id}: {summary.status}{waiting}")
@@ -207,7 +212,7 @@ def _replace(
 def _origin(path: Path) -> Address | None:
     try:
         return address_in(find_remote(path).url)
-    except (InvalidInput, Conflict):
+    except (InvalidInput, NotFound):
         return None
 
 

@@ -12,6 +12,7 @@ import click
 
 from ..errors import InvalidInput
 from .completion import complete_reviews, complete_runs
+from .publish import import_reviews
 from .run import warn_of_split
 from .scope import Scope, debug_option, scoped
 from .show import columns, one_line, pretty, review_document, review_row
@@ -31,6 +32,9 @@ _COLUMNS = ("run", "key", "status", "who", "asked", "question")
 @click.group("review")
 def review() -> None:
     """Questions for people."""
+
+
+review.add_command(import_reviews)
 
 
 @review.command("list")

@@ -21,10 +21,15 @@ if TYPE_CHECKING:
     from ..workspace import Workspace
 
 
-def import_commits(workspace: Workspace, *, fetched: bool = True) -> list[Imported]:
-    """Take the answers that were pushed as commits; those on fetched branches too, unless only ours are wanted."""
+def import_commits(workspace: Workspace, *, fetched: bool = True, run_id: str | None = None) -> list[Imported]:
+    """Take the answers that were pushed as commits; those on fetched branches too, unless only ours are wanted.
+
+    With a `run_id`, those to this run alone.
+    """
     done: list[Imported] = []
     for proposal in workspace.ledger.proposals(fetched=fetched):
+        if run_id is not None and proposal.run_id != run_id:
+            continue
         each = list(_import_commit(workspace, proposal))
         done += each
         workspace.ledger.settle(proposal, refused=any(one.outcome == "refused" for one in each))
