@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import secrets
+from functools import cached_property
 from pathlib import Path
 
 from .core.clock import Clock
@@ -53,6 +55,24 @@ def open_receipts(registry: Registry, paths: DatabasePaths, surroundings: Surrou
     clock = surroundings.clock
     ledger = GitLedger.open(paths.receipts, create=False, clock=clock, committer="hermes-workflows")
     return Workspace(registry, paths, ledger, MemoryQueue(clock=clock), surroundings)
+
+
+def open_apart(registry: Registry, paths: DatabasePaths, surroundings: Surroundings) -> Workspace:
+    """A workspace that shares nothing with others but the receipts: what is started in it is executed in it alone.
+
+    Runners of the database see a run of somewhere else; only their code would decide otherwise.
+    """
+    clock = surroundings.clock
+    ledger = _Apart.open(paths.receipts, create=False, clock=clock, committer="hermes-workflows")
+    return Workspace(registry, paths, ledger, MemoryQueue(clock=clock, home=ledger.home), surroundings)
+
+
+class _Apart(GitLedger):
+    """The same repository, under a home that nobody else has."""
+
+    @cached_property
+    def home(self) -> str:
+        return secrets.token_hex(8)
 
 
 def _queue(paths: DatabasePaths, ledger: GitLedger, clock: Clock, lease_seconds: float, look: bool) -> IndexQueue:

@@ -28,12 +28,16 @@ _NAMED = re.compile(rb"""\bsecret\(\s*(?:name\s*=\s*)?["']([^"'\\\n]+)["']""")
 
 @dataclass(frozen=True)
 class Start:
-    """When a run starts, in which workspace, the run and call it is a child of, and when it must be over."""
+    """When a run starts, in which workspace, the run and call it is a child of, and when it must be over.
+
+    `commit` is the one that the project's files were checked out from.
+    """
 
     now: datetime
     home: str
     parent: Mapping[str, str] | None = None
     deadline: datetime | None = None
+    commit: str | None = None
 
 
 def start_receipt(loaded: LoadedWorkflow, given: Plain, start: Start, redactor: Redactor) -> RunStarted:
@@ -46,6 +50,7 @@ def start_receipt(loaded: LoadedWorkflow, given: Plain, start: Start, redactor: 
         started_at=start.now,
         workspace=start.home,
         code=loaded.code,
+        commit=start.commit,
         python=".".join(platform.python_version_tuple()[:2]),
         versions=versions(),
         # Behind `random()`, `uuid4()` and the order of sets in the body: never derived from anything guessable.

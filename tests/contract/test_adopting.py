@@ -100,6 +100,15 @@ def test_what_came_after_the_commit_cannot_be_adopted(ledger: Ledger) -> None:
     assert ledger.head("wf_c") is None
 
 
+def test_the_files_of_a_run_are_listed_as_a_commit_has_them(ledger: Ledger) -> None:
+    tip = recorded(ledger)
+    adopted = fork(ledger, tip, ONE, TWO).head.tip
+    kept = [path for path in ledger.paths(adopted) if not path.startswith("artifacts/")]
+    assert kept == [layout.RUN, ONE, TWO]
+    assert len(ledger.paths(adopted)) == 4
+    assert THREE in ledger.paths(tip)
+
+
 def test_an_ended_run_can_be_adopted_from_without_its_end(ledger: Ledger) -> None:
     recorded(ledger)
     tip = record(ledger, "wf_a", end_draft("failed")).head.tip

@@ -151,6 +151,9 @@ class GitLedger:
     def content(self, tip: str, path: str) -> bytes | None:
         return self._lookup.at(tip).content(path)
 
+    def paths(self, tip: str) -> list[str]:
+        return [path for path, _ in self._snapshots.trees.walk(self._lookup.at(tip).run_folder())]
+
     def fetched(self) -> Iterator[tuple[str, Head]]:
         return self._lookup.fetched()
 

@@ -149,6 +149,11 @@ class MemoryLedger:
             run, whole = self._at(tip)
             return run.content_at(whole, path)
 
+    def paths(self, tip: str) -> list[str]:
+        with self._lock:
+            run, whole = self._at(tip)
+            return sorted(path for path in run.files if run.content_at(whole, path) is not None)
+
     def fetched(self) -> Iterator[tuple[str, Head]]:
         """None: a ledger in memory has no remotes."""
         return iter(())

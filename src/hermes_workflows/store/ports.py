@@ -163,6 +163,9 @@ class Ledger(Protocol):
     def content(self, tip: str, path: str) -> bytes | None:
         """A file of the run's folder as the commit `tip` has it. Raises NotFound, IntegrityError."""
 
+    def paths(self, tip: str) -> list[str]:
+        """Every file of a run's folder as that commit has it. Raises NotFound."""
+
     def fetched(self) -> Iterator[tuple[str, Head]]:
         """Runs that came from elsewhere, each with the name of its remote; no id of one remote twice."""
 
