@@ -267,16 +267,17 @@ class Workspace:
         self.revive(given.run_id)
         return note
 
-    def artifacts(self, run_id: str) -> list[Kept]:
-        """The files that a run has kept, oldest first."""
-        return artifacts_of(self.ledger.read(run_id)[1])
+    def artifacts(self, run: str) -> list[Kept]:
+        """The files that a run, ours or fetched, has kept, oldest first."""
+        return artifacts_of(self.find(run).receipts)
 
-    def artifact(self, run_id: str, name: str) -> tuple[Kept, bytes]:
+    def artifact(self, run: str, name: str) -> tuple[Kept, bytes]:
         """One of them by name, key or the beginning of its sha256. Raises NotFound, Conflict, IntegrityError."""
-        kept = find_artifact(run_id, name, self.artifacts(run_id))
-        data = self.ledger.file(run_id, layout.artifact(kept.sha256))
+        found = self.find(run)
+        kept = find_artifact(found.run_id, name, artifacts_of(found.receipts))
+        data = self.ledger.content(found.head.tip, layout.artifact(kept.sha256))
         if data is None:
-            raise IntegrityError(f"artifact {kept.name} of {run_id} is missing", hint="hermes-workflows verify")
+            raise IntegrityError(f"artifact {kept.name} of {run} is missing", hint="hermes-workflows verify")
         return kept, data
 
     def signal(self, run_id: str, name: str, payload: Plain, provenance: Provenance) -> Sent:
@@ -295,9 +296,10 @@ class Workspace:
         self.refresh()
         return self.queue.reviews(run_id=run_id, status=status)
 
-    def review(self, run_id: str, key: str) -> Review:
-        """One question with its evidence, its form and its answer. Raises NotFound."""
-        return find_review(run_id, key, self.ledger.read(run_id)[1])
+    def review(self, run: str, key: str) -> Review:
+        """One question, of a run of ours or a fetched one, with evidence, form and answer. Raises NotFound."""
+        found = self.find(run)
+        return find_review(found.run_id, key, found.receipts)
 
     def answer(self, run_id: str, key: str, payload: Plain, provenance: Provenance) -> Review:
         """Record an answer and offer the continuation; see `review.answer` for what it refuses."""

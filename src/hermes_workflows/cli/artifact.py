@@ -24,7 +24,7 @@ def artifact() -> None:
 def list_artifacts(scope: Scope, run: str) -> None:
     """Show what a run has kept, oldest first."""
     with scope.look(scope.holding(run)) as workspace:
-        kept = workspace.artifacts(workspace.resolve(run))
+        kept = workspace.artifacts(run)
     rows = [
         (each.name, f"{each.size:,}", each.media_type, each.sha256[:_SHOWN], each.key, each.kept_at or "")
         for each in kept
@@ -44,7 +44,7 @@ def get(session: Session, /, run: str, name: str, file: Path | None, config: str
     """Write one of them to standard output, byte for byte, or into a file."""
     scope = Scope(session, config, db)
     with scope.look(scope.holding(run)) as workspace:
-        kept, data = workspace.artifact(workspace.resolve(run), name)
+        kept, data = workspace.artifact(run, name)
     if file is None:
         scope.output.raw(data, kept.name)
         return

@@ -59,7 +59,7 @@ def list_reviews(scope: Scope, run: str | None, every: bool) -> None:
 def show(scope: Scope, run: str, key: str) -> None:
     """Show one question: its evidence, the form of its answer, and the answer."""
     with scope.look(scope.holding(run)) as workspace:
-        found = workspace.review(workspace.resolve(run), key)
+        found = workspace.review(run, key)
     scope.output.data(_document(found), lambda: _text(found))
 
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import click
 
 from ..core.states import OperationalState
-from ..core.summary import RunSummary
-from ..errors import HermesError
+from ..core.summary import RunSummary, summarize
+from ..errors import Conflict, HermesError
 from ..facts import Child, Observed, children_of, state_of
 from ..registry import DatabasePaths
 from ..store import peek
@@ -83,7 +83,16 @@ def _tell_unreadable(scope: Scope, workspace: Workspace) -> None:
 
 def _asked(scope: Scope, paths: DatabasePaths, name: str) -> _Shown:
     with scope.look(paths) as workspace:
-        return _shown(scope, paths, workspace.observed(workspace.summary(workspace.resolve(name))))
+        return _shown(scope, paths, workspace.observed(_summary(workspace, name)))
+
+
+def _summary(workspace: Workspace, name: str) -> RunSummary:
+    """A run of ours as it is now, a fetched one as it came."""
+    try:
+        return workspace.summary(workspace.resolve(name))
+    except Conflict:
+        found = workspace.find(name)
+        return summarize(found.run_id, found.receipts)
 
 
 def _page(scope: Scope, paths: DatabasePaths, wanted: str | None, limit: int) -> list[_Shown]:
