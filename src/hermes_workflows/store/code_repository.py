@@ -103,7 +103,7 @@ class CodeRepository:
             raise InvalidInput(f"{self.folder} has objects that are named by sha256, and receipts are by sha1")
         there = {"GIT_DIR": str(source)}
         trusted = ("-c", f"safe.directory={source}")
-        oid = self._line(*trusted, "rev-parse", "--verify", f"{tree}^{{tree}}", env=there)
+        oid = self._line(*trusted, "rev-parse", "--verify", tree, env=there)
         names = self._run(*trusted, "rev-list", "--objects", "--no-object-names", oid, env=there)
         pack = self._run(*trusted, "pack-objects", "--quiet", "--stdout", given=names.stdout, env=there)
         self._run("unpack-objects", "-q", "--strict", given=pack.stdout)
