@@ -84,8 +84,12 @@ def test_the_first_divergence_is_the_first_in_the_order_of_deciding() -> None:
 
 
 def test_calls_that_only_one_run_has_stand_where_it_made_them() -> None:
-    more = compare(_run(), _run(extra=True))
-    assert [(each.what, each.call.key) for each in more.differences] == [("changed", ""), ("added", "one")]
+    more = compare(_run(), _run(extra=True, decision="no"))
+    assert [(each.what, each.call.key) for each in more.differences] == [
+        ("changed", ""),
+        ("added", "one"),
+        ("changed", "review"),
+    ]
     less = compare(_run(extra=True, code=1), _run())
     assert [(each.what, each.call.key) for each in less.differences] == [
         ("changed", ""),
@@ -156,6 +160,29 @@ def test_the_order_in_which_branches_finished_is_no_difference() -> None:
             driver.answer(key)
         runs.append(driver.receipts)
     assert compare(*runs).equal
+
+
+def test_a_call_that_was_asked_for_first_comes_first_though_it_ended_last() -> None:
+    @workflow
+    async def body() -> None:
+        async def branch() -> None:
+            await one(1)
+            await two(2)
+
+        await parallel([agent("slow", returns=str), branch()])
+
+    def made(output: Any) -> list[Receipt]:
+        driver = Driver(body)
+        for key in ("parallel/1/one", "parallel/1/two"):
+            driver.answer(key, output)
+        driver.answer("slow", str(output))
+        return driver.receipts
+
+    assert [each.call.key for each in compare(made(1), made(2)).differences] == [
+        "parallel/1/one",
+        "slow",
+        "parallel/1/two",
+    ]
 
 
 def _with(receipts: list[Receipt], key: str, **execution: Any) -> list[Receipt]:
