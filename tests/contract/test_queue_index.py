@@ -56,6 +56,15 @@ def test_a_row_comes_back_as_it_was_put(shop: Shop) -> None:
     assert found.summary.waiting_on == asked
 
 
+def test_runs_are_found_by_the_run_they_started_from(shop: Shop) -> None:
+    shop.put(run("r", started_at=at(9)))
+    for number, name in enumerate(("r-later", "r-first", "other")):
+        source = {"run": "r" if name != "other" else "x", "commit": "0" * 40, "how": "fork"}
+        shop.put(run(name, started_at=at(12 - number), source=source))
+    assert shop.queue.started_from("r") == ["r-first", "r-later"]
+    assert shop.queue.started_from("other") == []
+
+
 @pytest.mark.parametrize(
     "value",
     [b"\xf0\x00", {"raw": [b"", {"$": "dollar", "$lines": b"x"}], "$blob": 1}, 2**200, "\u2028 \U0001f600", 1.5, None],

@@ -30,13 +30,14 @@ def show(scope: Scope, run: str) -> None:
     paths = scope.holding(run)
     with scope.look(paths) as workspace:
         found = workspace.find(run)
+        forks = [] if found.remote else workspace.queue.started_from(found.run_id)
     if found.key is None:
-        _show_run(scope, paths, found)
+        _show_run(scope, paths, found, forks)
     else:
         _show_call(scope, paths, found)
 
 
-def _show_run(scope: Scope, paths: DatabasePaths, found: Found) -> None:
+def _show_run(scope: Scope, paths: DatabasePaths, found: Found, forks: Sequence[str]) -> None:
     from ..core.outline import calls_of
     from ..core.readme import render
     from ..core.summary import summarize
@@ -50,6 +51,8 @@ def _show_run(scope: Scope, paths: DatabasePaths, found: Found) -> None:
         "input": getattr(started, "input", None),
         "result": summary.result,
         "error": summary.error,
+        "source": summary.source,
+        "forks": forks,
         "calls": [call_facts(ran) for ran in calls],
         "readme": render(summary, found.receipts).decode(),
         "git": line,
@@ -64,6 +67,9 @@ def _run_text(run: dict[str, Any], calls: Sequence[str]) -> str:
     lines += [f"  started   {run['started_at']}"] + (
         [f"  ended     {run['finished_at']}"] if run["finished_at"] else []
     )
+    if run["source"]:
+        lines += [f"  from      {run['source'].get('run')} ({run['source'].get('how')})"]
+    lines += [f"  forks     {', '.join(run['forks'])}"] if run["forks"] else []
     for title in ("input", "result", "error"):
         if run[title] is not None:
             shown = pretty(run[title]).replace("\n", "\n            ")
@@ -72,10 +78,11 @@ def _run_text(run: dict[str, Any], calls: Sequence[str]) -> str:
 
 
 def _show_call(scope: Scope, paths: DatabasePaths, found: Found) -> None:
+    from ..core.adoption import with_origin
     from ..finding import of_key
 
     assert found.key is not None  # `show` asks for a call only with a key
-    receipts = of_key(found.receipts, found.key)
+    receipts = of_key(with_origin(found.receipts), found.key)
     line = git_line(paths.receipts, "show", f"{revision(found)}:{found.head.folder}/{receipts[-1].path}")
     document = {**place_of(found), "receipts": [_receipt_document(each) for each in receipts], "git": line}
     scope.output.data(document, lambda: "\n\n".join(_receipt_text(found.run_id, each) for each in receipts))

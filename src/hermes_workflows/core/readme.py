@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from . import layout
+from .adoption import with_origin
 from .artifacts import artifacts_of
 from .diagram import MOST, diagram
 from .markdown import cell, code_span, fence, quote
@@ -18,7 +19,7 @@ from .names import run_component
 from .outline import Outline, Ran, Text, cost, duration, shortened, texts_of
 from .receipts import Receipt, RunStarted
 from .summary import RunSummary
-from .told_people import as_value, decisions, is_late, reviews, signals, why_cancelled
+from .told_people import as_value, decisions, is_late, reviews, signals, started_from, why_cancelled
 from .usages import told
 
 CALLS = 100
@@ -40,6 +41,7 @@ def render(summary: RunSummary, receipts: Sequence[Receipt], outline: Outline | 
     Of `receipts` only those are needed that it `tells`, when an `outline` of all of them is given.
     """
     calls = outline or outline_of(receipts)
+    receipts = with_origin(receipts)
     questions, shown = _questions(receipts)
     lines = [
         *_facts(summary, receipts),
@@ -73,6 +75,7 @@ def _facts(summary: RunSummary, receipts: Sequence[Receipt]) -> list[str]:
         f"- Workflow {code_span(summary.workflow)}, started {summary.started_at or 'at an unknown time'}"
         + (f", ended {summary.finished_at}" if summary.finished_at else ""),
         f"- Input {as_value(_input(receipts))}",
+        *started_from(receipts),
         *_end(summary),
         f"- {_work(summary)}",
         *reviews(receipts),
@@ -241,10 +244,5 @@ def _code(receipts: Sequence[Receipt]) -> list[str]:
     execution = started.execution
     facts = [f"code {code_span(execution.code or '')} (in `source/`)"]
     facts += [f"Python {code_span(execution.python)}"] if execution.python else []
-    facts += [f"{name} {code_span(str(value))}" for name, value in _commit(execution.source)]
+    facts += [f"the project at commit {code_span(execution.commit)}"] if execution.commit else []
     return [f"Begun by {', '.join(facts)}.", ""]
-
-
-def _commit(source: Mapping[str, str] | None) -> Iterator[tuple[str, str]]:
-    if source and (commit := source.get("commit")):
-        yield "project commit", commit

@@ -71,6 +71,7 @@ class RunSummary:
     cancel_by: Mapping[str, str] | None = None
     deadline_at: str | None = None
     parent: Mapping[str, str] | None = None
+    source: Mapping[str, str] | None = None
 
     @property
     def ended(self) -> bool:
@@ -147,6 +148,7 @@ def _run(summary: RunSummary, receipt: Receipt) -> _Changes:
         "started_at": _text(execution.started_at),
         "deadline_at": _text(execution.deadline_at),
         "parent": execution.parent,
+        "source": execution.source,
     }
 
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from . import layout
+from .adoption import source_of
 from .markdown import code_span
 from .receipts import Provenance, Receipt, ReviewReceipt
 from .states import DEADLINE_PASSED, is_deadline
@@ -56,6 +57,20 @@ def reviews(receipts: Sequence[Receipt]) -> list[str]:
     ]
 
 
+def started_from(receipts: Sequence[Receipt]) -> list[str]:
+    """Of a fork or a reproduction, the run it began with, and what was taken over from it."""
+    source = source_of(receipts)
+    if source is None:
+        return []
+    run_id, commit = code_span(source.get("run", "")), code_span(source.get("commit", "")[:12])
+    if source.get("how") == "reproduce":
+        reused = source.get("reuse", "").replace(",", ", ")
+        return [f"- Reproduces {run_id} at commit {commit}" + (f", reusing its {code_span(reused)}" if reused else "")]
+    what = f"receipts up to seq {code_span(source['seq'])}" if "seq" in source else "nothing"
+    by_hand = f", and results given by hand: {code_span(source['set'])}" if "set" in source else ""
+    return [f"- Forked from {run_id} at commit {commit}, with {what} adopted{by_hand}"]
+
+
 def signals(receipts: Sequence[Receipt]) -> list[str]:
     came = [receipt for receipt in receipts if receipt.kind == "signal" and receipt.status == "received"]
     lines = [f"- Signal {code_span(each.key)}: {as_value(each.output)}, {_sender(each)}" for each in came[-_MOST:]]
@@ -79,7 +94,10 @@ def response(receipt: Receipt) -> str:
 
 def given_by(provenance: Provenance) -> str:
     """`answered manually, not a verified person's approval, by … through …`."""
-    return f"{_GIVEN_BY[provenance.kind]} {code_span(provenance.by)} through {code_span(provenance.channel)}"
+    told = f"{_GIVEN_BY[provenance.kind]} {code_span(provenance.by)} through {code_span(provenance.channel)}"
+    origin = provenance.origin or {}
+    where = origin.get("url") or origin.get("commit")
+    return f"{told}, {code_span(where)}" if where else told
 
 
 def decisions(receipts: Sequence[Receipt]) -> list[str]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from ..core import layout
+from ..core.adoption import with_origin
 from ..core.differences import first_difference
 from ..core.encoding import Plain
 from ..core.names import clean_key
@@ -75,7 +76,7 @@ def find_review(run_id: str, key: str, receipts: Sequence[Receipt]) -> Review:
             f"{run_id} ({status}) has no review {key!r}",
             hint=suggestion(key, [other.key for other in requests.values()], "reviews"),
         )
-    answers = (receipt for receipt in receipts if receipt.path == layout.response(request.key))
+    answers = (receipt for receipt in with_origin(receipts) if receipt.path == layout.response(request.key))
     return Review(run_id, _as_review(request), next(map(_as_review, answers), None))
 
 

@@ -8,14 +8,14 @@ or pushed, and nobody else would wake it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from ..core import layout
 from ..core.receipts import Receipt
 from ..core.summary import summarize
 from ..core.timestamps import render_time
-from ..errors import HermesError, IntegrityError, InvalidInput, NotFound
+from ..errors import Conflict, HermesError, IntegrityError, InvalidInput, NotFound
 from .ports import Head, Ledger
 from .queue_port import Change, Indexed, Queue, ReviewRow, Work
 from .rows import OPEN
@@ -29,6 +29,7 @@ class IndexQueue(Queue, Protocol):
 
     def tips(self) -> dict[str, tuple[str, bool]]: ...
     def matching(self, prefix: str, limit: int = 10) -> list[str]: ...
+    def started_from(self, run_id: str) -> list[str]: ...
     def stamp(self) -> str: ...
     def put_stamp(self, value: str) -> None: ...
 
@@ -96,7 +97,7 @@ def all_indexed(ledger: Ledger) -> Iterator[Indexed]:
     """
     for head in ledger.heads():
         try:
-            yield whole(*ledger.read(head.run_id))
+            yield _shown(whole(*ledger.read(head.run_id)), ledger)
         except (IntegrityError, NotFound, InvalidInput):
             continue
 
@@ -118,6 +119,17 @@ def refresh(ledger: Ledger, queue: Queue, run_id: str) -> Indexed | None:
     found = _read(ledger, known, head)
     _put(ledger, queue, [found], {run_id} if known and known.summary.seq > found.summary.seq else set())
     return found
+
+
+def check_own(ledger: Ledger, queue: Queue, run_id: str) -> None:
+    """Raises Conflict for a run that was imported: only the workspace it was made in adds to it."""
+    indexed = refresh(ledger, queue, run_id)
+    home = indexed.summary.home if indexed else ""
+    if home not in ("", ledger.home):
+        raise Conflict(
+            f"{run_id} belongs to workspace {home}, and goes on there only",
+            hint=f"`hermes-workflows fork {run_id} --id NEW` makes a run of your own of it",
+        )
 
 
 def refresh_all(ledger: Ledger, queue: IndexQueue, stamp: str = "") -> Refreshed:
@@ -201,9 +213,15 @@ def _read(ledger: Ledger, known: Indexed | None, head: Head) -> Indexed:
     return whole(*ledger.read(head.run_id))
 
 
+def _shown(row: Indexed, ledger: Ledger) -> Indexed:
+    """A run of another workspace asks nobody here: its questions are none of this inbox."""
+    return row if row.summary.home in ("", ledger.home) else replace(row, reviews=())
+
+
 def _put(ledger: Ledger, queue: Queue, rows: Sequence[Indexed], rewound: set[str]) -> None:
     for run_id in rewound:
         # A row never goes back to fewer receipts by itself: that is how two indexers at once are kept in order.
         queue.forget(run_id)
+    rows = [_shown(row, ledger) for row in rows]
     waking = [row for row in rows if not row.summary.ended and row.summary.home == ledger.home]
     queue.apply(Change(index=rows, offer=[Work(row.summary.run_id, "workflow") for row in waking]), _NAME)

@@ -81,6 +81,10 @@ def matching(connection: Connection, prefix: str, limit: int) -> list[str]:
     return [row["run_id"] for row in rows]
 
 
+def started_from(connection: Connection, run_id: str) -> list[str]:
+    return [row["run_id"] for row in connection.execute(sql.STARTED_FROM, {"run_id": run_id})]
+
+
 def reviews(connection: Connection, run_id: str | None, status: str | None) -> list[ReviewRow]:
     statement = sql.narrowed(sql.REVIEWS, run_id=run_id, status=status)
     return [review_of(row) for row in connection.execute(statement, {"run_id": run_id, "status": status})]

@@ -60,6 +60,10 @@ class MemoryIndex:
         found.sort(key=lambda row: (row.summary.started_at or "", row.summary.run_id), reverse=True)
         return found[offset : offset + limit]
 
+    def started_from(self, run_id: str) -> list[str]:
+        found = [row.summary for row in self.runs.values() if (row.summary.source or {}).get("run") == run_id]
+        return [each.run_id for each in sorted(found, key=lambda each: (each.started_at or "", each.run_id))]
+
     def reviews(self, run_id: str | None, status: str | None) -> list[ReviewRow]:
         found = [row for row in self.inbox.values() if run_id in (None, row.run_id) and status in (None, row.status)]
         return sorted(found, key=lambda row: (row.requested_at or "", row.run_id, row.key))

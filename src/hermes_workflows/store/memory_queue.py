@@ -119,6 +119,10 @@ class MemoryQueue:
         with self._tables.lock:
             return {run_id: (row.tip, row.sealed) for run_id, row in self._tables.index.runs.items()}
 
+    def started_from(self, run_id: str) -> list[str]:
+        with self._tables.lock:
+            return self._tables.index.started_from(run_id)
+
     def matching(self, prefix: str, limit: int = 10) -> list[str]:
         with self._tables.lock:
             return sorted(run_id for run_id in self._tables.index.runs if run_id.startswith(prefix))[:limit]

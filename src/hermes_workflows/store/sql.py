@@ -230,6 +230,9 @@ ORDER BY started_at DESC, run_id DESC LIMIT :limit OFFSET :offset
 """
 TIPS = "SELECT run_id, tip, sealed FROM runs"
 RUN_IDS_FROM = "SELECT run_id FROM runs WHERE run_id >= :prefix AND run_id < :beyond ORDER BY run_id LIMIT :limit"
+STARTED_FROM = """
+SELECT run_id FROM runs WHERE json_extract(summary, '$.source.run') = :run_id ORDER BY started_at, run_id
+"""
 REVIEWS = "SELECT review FROM reviews{where} ORDER BY requested_at, run_id, key"
 FORGET = tuple(
     f"DELETE FROM {table} WHERE run_id = :run_id" for table in ("runs", "reviews", "work", "bodies", "stuck")

@@ -136,6 +136,10 @@ class SqliteQueue:
         """Ids of runs that start with `prefix`, in order."""
         return self._attempt(lambda connection: index_table.matching(connection, prefix, limit))
 
+    def started_from(self, run_id: str) -> list[str]:
+        """Ids of forks and reproductions of a run, oldest first."""
+        return self._attempt(lambda connection: index_table.started_from(connection, run_id))
+
     def tips(self) -> dict[str, tuple[str, bool]]:
         """Every run's tip as the index knows it, and whether it is sealed."""
         return self._attempt(index_table.tips)
