@@ -23,6 +23,7 @@ from .core.states import (
     operational_state,
 )
 from .core.timestamps import parse_time, render_time
+from .store import peek
 from .store.liveness import Process
 from .store.row_keys import DEADLINE, EXPIRY
 
@@ -77,10 +78,19 @@ def children_of(seen: Observed, operator: str, clock: Clock, paths: DatabasePath
     return shown
 
 
-def state_of(seen: Observed, operator: str, clock: Clock, paths: DatabasePaths) -> OperationalState:
-    """The operational state, with commands that name this database's files."""
+def state_of(
+    seen: Observed, operator: str, clock: Clock, paths: DatabasePaths, home: str | None = None
+) -> OperationalState:
+    """The operational state, with commands that name this database's files.
+
+    `home` is the workspace's id, which is read from its repository when left out.
+    """
     ref = f"runs/{run_component(seen.summary.run_id)}"
-    return operational_state(facts_of(seen, operator, clock)._replace(receipts=str(paths.receipts), ref=ref))
+    facts = facts_of(seen, operator, clock)._replace(receipts=str(paths.receipts), ref=ref)
+    belongs = seen.summary.home
+    if belongs and (here := home or peek.workspace(paths.receipts)) and here != belongs:
+        facts = facts._replace(elsewhere=belongs)
+    return operational_state(facts)
 
 
 def facts_of(seen: Observed, operator: str, clock: Clock) -> Facts:

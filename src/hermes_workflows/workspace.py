@@ -218,7 +218,7 @@ class Workspace:
         return self.observe(self.summary(run_id))
 
     def observe(self, summary: RunSummary) -> OperationalState:
-        return state_of(self.observed(summary), self.registry.operator, self.clock, self.paths)
+        return state_of(self.observed(summary), self.registry.operator, self.clock, self.paths, self.ledger.home)
 
     def observed(self, summary: RunSummary) -> Observed:
         """What is known of a run beyond its receipts, and of the child runs it waits for."""
@@ -238,6 +238,7 @@ class Workspace:
 
         Raises Conflict when the run has completed or failed.
         """
+        index.check_own(self.ledger, self.queue, run_id)
         for _ in range(_CANCEL_ATTEMPTS):
             summary = self.summary(run_id)
             if summary.cancel_requested or summary.status == "cancelled":
@@ -262,6 +263,7 @@ class Workspace:
 
     def resolve_step(self, given: Resolution) -> ControlReceipt:
         """Record what became of an at-most-once step; see `review.resolving` for what is refused."""
+        index.check_own(self.ledger, self.queue, given.run_id)
         self._learn_from(given.run_id)
         note = resolve(self, given)
         self.revive(given.run_id)
@@ -282,6 +284,7 @@ class Workspace:
 
     def signal(self, run_id: str, name: str, payload: Plain, provenance: Provenance) -> Sent:
         """Record an event from outside and offer the continuation; see `review.signals` for what is refused."""
+        index.check_own(self.ledger, self.queue, run_id)
         self._learn_from(run_id)
         by = self.without_secrets(provenance)
         given = Signal(run_id, self.redactor.text(name), payload, by, self.clock.now())
@@ -303,6 +306,7 @@ class Workspace:
 
     def answer(self, run_id: str, key: str, payload: Plain, provenance: Provenance) -> Review:
         """Record an answer and offer the continuation; see `review.answer` for what it refuses."""
+        index.check_own(self.ledger, self.queue, run_id)
         self._learn_from(run_id)
         by = self.without_secrets(provenance)
         try:

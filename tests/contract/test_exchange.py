@@ -24,9 +24,10 @@ from tests.contract.remotes import ENVIRONMENT, add_remote, bare, refs_of
 
 from hermes_workflows import exchange
 from hermes_workflows.core import layout
-from hermes_workflows.core.receipts import Author, Draft, Execution, RunRequest, RunStarted, draft
+from hermes_workflows.core.receipts import Author, Draft, Execution, Provenance, RunRequest, RunStarted, draft
 from hermes_workflows.errors import Conflict, HermesError, IntegrityError, InvalidInput, NotFound
 from hermes_workflows.registry import parse
+from hermes_workflows.review.resolving import Resolution
 from hermes_workflows.store.git_ledger import GitLedger
 from hermes_workflows.store.memory_queue import MemoryQueue
 from hermes_workflows.store.ports import Entry
@@ -146,8 +147,9 @@ def test_a_neighbours_sealed_runs_are_seen_without_a_remote_between(ours: Worksp
     add_remote(store(ours), store(theirs).path, "next")
     exchange.fetch(ours)
     assert ours.find("next/wf_a").head.tip == tip
-    (refused, *_) = exchange.push(ours).of("refused") or [None]
-    assert refused is None
+    run(ours, "wf_b")
+    (refused,) = exchange.push(ours).of("refused")
+    assert "a workspace's own store" in refused.reason
 
 
 def test_what_is_there_is_not_sent_again(hub: Path, ours: Workspace) -> None:
@@ -235,6 +237,41 @@ def test_an_imported_run_that_goes_on_is_not_executed_here(ours: Workspace, thei
     exchange.import_bundle(ours, bundle(theirs, "wf_a", tmp_path / "a.bundle"))
     assert [summary.run_id for summary in ours.runs()] == ["wf_a"]
     assert ours.queue.work() == []
+
+
+def test_nobody_answers_for_an_imported_run_but_its_own_workspace(
+    ours: Workspace, theirs: Workspace, tmp_path: Path
+) -> None:
+    tip = run(theirs, "wf_a", request_draft("ask"))
+    assert [row.key for row in theirs.reviews()] == ["ask"]
+    exchange.import_bundle(ours, bundle(theirs, "wf_a", tmp_path / "a.bundle"))
+    assert ours.reviews() == []
+    ada = Provenance(kind="human", by="ada", channel="cli")
+    for attempt in (
+        lambda: ours.answer("wf_a", "ask", "yes", ada),
+        lambda: ours.cancel("wf_a", reason="no", by=ada),
+        lambda: ours.signal("wf_a", "go", None, ada),
+        lambda: ours.resolve_step(Resolution("wf_a", "key", happened=True, by=ada, at=NOON)),
+    ):
+        with pytest.raises(Conflict, match="belongs to workspace"):
+            attempt()
+    assert refs_of(store(ours))["refs/runs/wf_a"] == tip
+    ours.rebuild_index()
+    assert ours.reviews() == []
+    state = ours.state("wf_a")
+    assert (state.state, state.next_action) == (
+        "running",
+        "hermes-workflows fork wf_a --id NEW makes a run of your own of it",
+    )
+
+
+def test_a_run_that_names_no_workspace_is_refused(ours: Workspace, theirs: Workspace, tmp_path: Path) -> None:
+    execution = Execution(started_at=NOON)
+    request = RunRequest(workflow="module:function", input={"topic": "launch"})
+    started = draft(RunStarted(key="", request=request, execution=execution, path=layout.RUN), Author("starter"))
+    theirs.ledger.create(Entry("wf_a", (started,)), DAY)
+    with pytest.raises(IntegrityError, match="which workspace it belongs to"):
+        exchange.import_bundle(ours, bundle(theirs, "wf_a", tmp_path / "a.bundle"))
 
 
 def test_a_sealed_and_a_fetched_run_are_exported_as_well(

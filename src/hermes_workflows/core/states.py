@@ -54,6 +54,7 @@ class Facts(NamedTuple):
     `receipts` is the repository and `ref` the run's place in it, for commands that a person can copy.
     `lost` names calls whose claimer is dead or late, `repeated` one that was claimed too often without an end.
     `cancelled` is why and by whom the end was asked for.
+    `elsewhere` is the id of the workspace that a run belongs to, when it is not this one.
     `busy` says where a runner's body is that does not come back. `signals` are the names that are waited for.
     """
 
@@ -78,6 +79,7 @@ class Facts(NamedTuple):
     signals: tuple[str, ...] = ()
     children: tuple[str, ...] = ()
     below: tuple[Below, ...] = ()
+    elsewhere: str | None = None
 
 
 class OperationalState(NamedTuple):
@@ -113,6 +115,11 @@ def _failed(facts: Facts) -> _Said:
 def _cancelled(facts: Facts) -> _Said:
     why = f"cancelled: {facts.cancelled}" if facts.cancelled else None
     return "cancelled", "; ".join(filter(None, (why, facts.error))) or "cancelled, and no receipt says why", None
+
+
+def _elsewhere(facts: Facts) -> _Said:
+    action = f"hermes-workflows fork {facts.run_id} --id NEW makes a run of your own of it"
+    return "running", f"it belongs to workspace {facts.elsewhere}, and goes on there only", action
 
 
 def _marked(facts: Facts) -> _Said:
@@ -210,6 +217,7 @@ _TABLE: tuple[tuple[Callable[[Facts], bool], Callable[[Facts], _Said]], ...] = (
     (lambda facts: facts.status == "completed", _completed),
     (lambda facts: facts.status == "failed", _failed),
     (lambda facts: facts.status == "cancelled", _cancelled),
+    (lambda facts: facts.elsewhere is not None, _elsewhere),
     (lambda facts: bool(facts.marks), _marked),
     (lambda facts: facts.repeated is not None, _repeated),
     (lambda facts: bool(facts.lost), _lost),

@@ -49,7 +49,10 @@ def home_of(snapshot: Snapshot) -> str:
     """The workspace that a run says it belongs to. Raises IntegrityError."""
     started = read_receipt(snapshot, layout.RUN)
     assert isinstance(started, RunStarted)  # the only receipt of this path
-    return started.execution.workspace or ""
+    if not started.execution.workspace:
+        # Runners go on with a run that names nobody.
+        raise IntegrityError(f"{snapshot.run_id} does not say which workspace it belongs to")
+    return started.execution.workspace
 
 
 def is_news(coming: Snapshot, known: Head | None, ours: str) -> bool:

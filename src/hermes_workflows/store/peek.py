@@ -18,6 +18,7 @@ LEDGER = "refs/heads/ledger"
 REMOTES = "refs/remotes/"
 
 _COMMIT_ID = re.compile(rb"[0-9a-f]{40}\n?\Z")
+_WORKSPACE = re.compile(rb"^\[hermes\]\s*workspace\s*=\s*\"?([0-9A-Za-z._-]+)", re.MULTILINE)
 _PACKED_LINE = re.compile(rb"^([0-9a-f]{40}) (\S+)$", re.MULTILINE)
 
 Stamp = tuple[int, ...]
@@ -64,6 +65,12 @@ def all_refs(repository: Path, prefix: str) -> dict[str, str]:
 def ref_names(repository: Path, prefix: str) -> set[str]:
     """The names of all refs below `prefix`, without reading each of them."""
     return {*_packed(repository, prefix), *_loose_names(repository, prefix)}
+
+
+def workspace(repository: Path) -> str | None:
+    """The id of the workspace whose repository this is, or None; `repository.workspace_id` says what is wrong."""
+    found = _WORKSPACE.search(_content(f"{repository}/config") or b"")
+    return found[1].decode() if found else None
 
 
 def stamp(repository: Path) -> Stamp:
