@@ -44,7 +44,9 @@ from .starting import (
 )
 from .store import index, peek
 from .store.index import IndexQueue
+from .store.maintenance import Housekeeper, Maintained
 from .store.ports import Adopted, Appended, Ended, Entry, Ledger, PathTaken, Problem
+from .store.project import commit_of
 from .store.queue_port import Change, ReviewRow, Work
 
 _CANCEL_ATTEMPTS = 20
@@ -333,6 +335,18 @@ class Workspace:
             return verifying.verify_all(self.ledger, self.queue)
         place = verifying.locate(self.ledger, self.queue, text, self._matching)
         return {place.head.run_id: verifying.verify_place(self.ledger, self.queue, place)}
+
+    def maintain(self, housekeeper: Housekeeper | None = None, *, full: bool = False) -> Maintained:
+        """Seal what has finished, drop the refs of old runs, and have git pack what is loose.
+
+        Raises TemporarilyLocked while somebody else does it, NotFound without git, StoreFailure.
+        """
+        keeper = housekeeper or Housekeeper(self.paths.receipts)
+        with keeper.leased():
+            before = keeper.size()
+            sealed = self.ledger.seal(keep=self.registry.keep_runs)
+            failed = keeper.tidy(full=full)
+            return Maintained(sealed, before, keeper.size(), failed)
 
     def close(self) -> None:
         self.queue.close()

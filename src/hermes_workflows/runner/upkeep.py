@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..errors import HermesError
 from ..settings import Agents
+from .housekeeping import Housekeeping
 from .records import Records, log
 from .revival import Reviver
 
@@ -20,6 +21,7 @@ class Upkeep:
         self._clock = records.workspace.clock
         self._compare_at = 0.0
         self._seal_at: float | None = self._clock.elapsed() + SEAL_SECONDS
+        self._housekeeping = Housekeeping(records.workspace)
 
     def sweep(self) -> None:
         """Lift marks, end cancelled runs that are stuck, and queue runs whose news stand in git only."""
@@ -39,8 +41,17 @@ class Upkeep:
         if self._records.pending:
             self._records.apply(None)
         for run_id in self._records.workspace.refresh().put_back:
-            log.warning("somebody had moved the ref of %s; it was put back, and `verify %s` shows where", run_id, run_id)
+            log.warning(
+                "somebody had moved the ref of %s; it was put back, and `verify %s` shows where", run_id, run_id
+            )
         self._compare_at = begin + (self._clock.elapsed() - begin) / _COMPARING_SHARE
+
+    def maintain(self, idle: float) -> None:
+        """Have git pack what is loose, when it is worth it; `idle` in seconds."""
+        self._housekeeping.look(idle)
+
+    def close(self) -> None:
+        self._housekeeping.close()
 
     def seal(self, *, now: bool) -> None:
         """Seal finished runs when there may be some: `now`, or when it has been quiet for a while."""

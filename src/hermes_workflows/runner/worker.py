@@ -115,6 +115,8 @@ class Runner:
 
     def _close(self, keeper: Keeper) -> None:
         keeper.close()
+        for upkeep in self._upkeep:
+            upkeep.close()
         self._pool.close()
         for dispatcher in self._dispatchers:
             dispatcher.records.bodies.close()
@@ -154,6 +156,7 @@ class Runner:
             raise error  # not idle: there is work that the disk does not take
         for upkeep in self._upkeep:
             upkeep.seal(now=leaving)
+            upkeep.maintain(seconds)
         return "idle" if leaving else None
 
     def _more_soon(self) -> bool:
@@ -213,6 +216,7 @@ class Runner:
         for dispatcher, upkeep in zip(self._dispatchers, self._upkeep, strict=True):
             if sweep and not self._stops:
                 upkeep.sweep()
+                upkeep.maintain(0.0)
             share = max(self._options.concurrency - self._executing(dispatcher), 0)
             claimed = dispatcher.turn(share, self._budget())
             self._claimed += claimed
