@@ -60,7 +60,11 @@ def import_pull_request(workspace: Workspace, forge: Forge, number: int, run_id:
     `run_id` is needed only where the branch does not say it. Raises NotFound, InvalidInput, RemoteFailure.
     """
     pull = forge.pull_request(number)
-    run_id = run_id or published_run(workspace, pull)
+    return import_reviews(workspace, forge, pull, run_id or published_run(workspace, pull))
+
+
+def import_reviews(workspace: Workspace, forge: Forge, pull: PullRequest, run_id: str) -> list[Imported]:
+    """The same for a pull request that is known to be of this run."""
     done: list[Imported] = []
     for review in forge.reviews(pull):
         if is_answer(review):

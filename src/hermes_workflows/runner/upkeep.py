@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..errors import HermesError
 from ..settings import Agents
 from .housekeeping import Housekeeping
+from .polling import Polling
 from .records import Records, log
 from .revival import Reviver
 
@@ -21,10 +22,12 @@ class Upkeep:
         self._clock = records.workspace.clock
         self._compare_at = 0.0
         self._seal_at: float | None = self._clock.elapsed() + SEAL_SECONDS
+        self.polling = Polling(records.workspace)
         self._housekeeping = Housekeeping(records.workspace)
 
     def sweep(self) -> None:
         """Lift marks, end cancelled runs that are stuck, and queue runs whose news stand in git only."""
+        self.polling.look()
         try:
             self._compare()
             self._reviver.look()

@@ -115,6 +115,8 @@ class Runner:
 
     def _close(self, keeper: Keeper) -> None:
         keeper.close()
+        for each in self._upkeep:
+            each.polling.close()
         for upkeep in self._upkeep:
             upkeep.close()
         self._pool.close()
@@ -185,7 +187,8 @@ class Runner:
         return not self._busy()
 
     def _busy(self) -> bool:
-        return any(dispatcher.busy for dispatcher in self._dispatchers)
+        asked = any(upkeep.polling.busy for upkeep in self._upkeep)
+        return asked or any(dispatcher.busy for dispatcher in self._dispatchers)
 
     def _budget(self) -> int | None:
         """Rows that may still be claimed; None without a limit."""
