@@ -140,7 +140,7 @@ class Runner:
             if again or progress or sweep or self._due() or self._changed():
                 progress = self._turn(sweep) or progress
             again = any(dispatcher.has_more for dispatcher in self._dispatchers)
-            if progress or again or self._busy():
+            if progress or again or self._busy() or self._asking():
                 idle_since = self._clock.elapsed()
             elif (reason := self._idle(self._clock.elapsed() - idle_since)) is not None:
                 return reason
@@ -187,8 +187,11 @@ class Runner:
         return not self._busy()
 
     def _busy(self) -> bool:
-        asked = any(upkeep.polling.busy for upkeep in self._upkeep)
-        return asked or any(dispatcher.busy for dispatcher in self._dispatchers)
+        return any(dispatcher.busy for dispatcher in self._dispatchers)
+
+    def _asking(self) -> bool:
+        """Whether a forge is being asked for answers: a runner that waits for them is not idle."""
+        return any(upkeep.polling.busy for upkeep in self._upkeep)
 
     def _budget(self) -> int | None:
         """Rows that may still be claimed; None without a limit."""
