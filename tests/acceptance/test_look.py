@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from tests.acceptance.command_line import Place, place
 
@@ -163,3 +165,15 @@ def test_the_shell_completes_runs_and_keys(here: Place, fetched: Place, words: s
 
 def test_bash_leaves_a_run_and_its_key_in_one_word(here: Place) -> None:
     assert here.run("completion", "bash").stdout.startswith("COMP_WORDBREAKS=${COMP_WORDBREAKS//@}\n")
+
+
+def test_a_run_is_found_in_whichever_database_it_is(tmp_path: Path) -> None:
+    registry = {"dbs": {"default": "workflows.sqlite", "other": "other.sqlite"}}
+    there = place(tmp_path / "ws", registry)
+    started = ["run", "flows/launch.py:quick", "--input-json", '{"topic": "docs"}', "--id"]
+    there.run(*started, "wf_here")
+    there.run(*started, "wf_other", "--db", "other")
+    document = there.run("show", "wf_o").json
+    assert (document["workflow_id"], "other.git" in document["git"]) == ("wf_other", True)
+    assert there.run("log", document["commit"][:8]).json["workflow_id"] == "wf_other"
+    assert {run["workflow_id"] for run in there.run("log").json["runs"]} == {"wf_here", "wf_other"}

@@ -17,6 +17,8 @@ from hermes_workflows.core.receipts import (
     Receipt,
     ReviewReceipt,
     ReviewRequest,
+    RunRequest,
+    RunStarted,
     SignalReceipt,
     SignalRequest,
     Usage,
@@ -60,6 +62,15 @@ def test_an_answer_is_the_persons_with_how_they_gave_it() -> None:
     by = Provenance(kind="manual", by="ada", channel="cli")
     (line,) = lines_of([reviewed(2, layout.response("ok"), "completed", NOON, provenance=by)])
     assert line.who == "ada (manual)"
+
+
+def test_an_answer_of_another_run_is_not_said_to_be_given_in_this_one() -> None:
+    by = Provenance(kind="human", by="ada", channel="cli")
+    source = {"run": "wf_before", "commit": "c", "how": "fork", "seq": "2"}
+    started = RunStarted(path=layout.RUN, key="", request=RunRequest(workflow="w"), execution=Execution(source=source))
+    lines = lines_of([started, reviewed(2, layout.response("ok"), "completed", NOON, provenance=by)])
+    assert lines[1].who == "ada (human, in wf_before)"
+    assert lines_of([called(3, "write", execution={"adopted_from": "wf_before"})])[0].who == "recorded (in wf_before)"
 
 
 def test_attempts_and_their_cost_are_one_call() -> None:

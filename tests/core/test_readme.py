@@ -22,6 +22,7 @@ from hermes_workflows.core.receipts import (
     RunStarted,
 )
 from hermes_workflows.core.summary import summarize
+from hermes_workflows.core.told_people import given_by
 
 MOMENT = datetime(2026, 11, 29, 10, tzinfo=UTC)
 
@@ -164,3 +165,8 @@ def test_a_cancelled_run_says_why_and_who_wanted_it(reason: str | None, by: Any,
         )
     made.append(RunEnded(path=layout.RESULT, key="", status="cancelled", execution=Execution(seq=3)))
     assert shown in render(summarize("wf_launch", made), made).decode()
+
+
+def test_an_answer_names_where_exactly_it_was_given() -> None:
+    by = Provenance(kind="human", by="ana", channel="github", origin={"url": "https://example.com/x/y/pull/3#r1"})
+    assert given_by(by) == "answered by the person `ana` through `github`, `https://example.com/x/y/pull/3#r1`"

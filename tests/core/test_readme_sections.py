@@ -26,7 +26,7 @@ STARTED = RunStarted(
     path=layout.RUN,
     key="",
     request=RunRequest(workflow="flows/weekly.py:weekly", input=48),
-    execution=Execution(started_at=NOON, code="3f2a91c0aaaa", python="3.11"),
+    execution=Execution(started_at=NOON, code="3f2a91c0aaaa", python="3.11", commit="ab12"),
 )
 
 
@@ -101,6 +101,6 @@ def test_it_is_the_same_whether_a_runner_grew_it_or_all_receipts_were_read() -> 
 
 def test_it_says_what_code_began_the_run_and_how_to_go_on() -> None:
     shown = readme()
-    assert "Begun by code `3f2a91c0aaaa` (in `source/`), Python `3.11`." in shown
+    assert "Begun by code `3f2a91c0aaaa` (in `source/`), Python `3.11`, the project at commit `ab12`." in shown
     assert "hermes-workflows replay wf" in shown
     assert "reproduce" not in shown

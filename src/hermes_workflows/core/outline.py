@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from . import layout
+from .adoption import with_origin
 from .layout import Role
 from .names import clean_key
 from .receipts import Execution, Receipt
@@ -90,8 +91,9 @@ class Branch:
     parts: Sequence[Ran | Branch]
 
 
-def lines_of(receipts: Iterable[Receipt]) -> list[Line]:
-    return [_line(receipt) for receipt in receipts]
+def lines_of(receipts: Sequence[Receipt]) -> list[Line]:
+    """A line for each of them; of adopted ones, whoever answered did so in the run that they are from."""
+    return [_line(receipt) for receipt in with_origin(receipts)]
 
 
 class Outline:
@@ -216,7 +218,9 @@ def who(receipt: Receipt) -> str:
     """Who is behind a receipt: the person or channel that answered, else the runner that executed."""
     execution = receipt.execution
     if by := execution.provenance:
-        return f"{by.by} ({by.kind})"
+        return f"{by.by} ({by.kind}{f', in {by.adopted_from}' if by.adopted_from else ''})"
+    if execution.adopted_from:
+        return f"{execution.preset or 'recorded'} (in {execution.adopted_from})"
     return execution.preset or execution.runner or ("workflow" if receipt.role is Role.NOTE else "runner")
 
 
