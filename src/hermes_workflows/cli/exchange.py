@@ -11,12 +11,17 @@ from ..core.names import run_component
 from ..errors import Conflict, InvalidInput
 from .completion import complete_remotes, complete_runs
 from .plain_git import git_line, tell
+from .publish import answers_document, answers_text
 from .scope import Scope, scoped
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ..exchange import Fetched, Pushed
     from ..finding import Found
     from ..registry import DatabasePaths
+    from ..review.imported import Imported
+    from ..workspace import Workspace
 
 _SHOWN = 20
 
@@ -49,8 +54,10 @@ def fetch(scope: Scope, remote: str | None, prune: bool) -> None:
     paths = scope.paths()
     with scope.open(paths) as workspace:
         done = exchange.fetch(workspace, remote, prune=prune)
+        answers = _answers(workspace)
     line = _fetch_line(paths, done)
-    scope.output.data(_fetched(done) | {"git": line}, lambda: _fetch_text(done))
+    document = _fetched(done) | {"answers": answers_document(answers)["answers"], "git": line}
+    scope.output.data(document, lambda: _with_answers(_fetch_text(done), answers))
     tell(scope, line)
 
 
@@ -64,10 +71,12 @@ def sync(scope: Scope, remote: str | None) -> int:
     paths = scope.paths()
     with scope.open(paths) as workspace:
         came = exchange.fetch(workspace, remote)
+        answers = _answers(workspace)
         went = exchange.push(workspace, remote)
         lines = [_fetch_line(paths, came), _push_line(paths, went, workspace.ledger.home)]
-    document = {"fetch": _fetched(came), "push": _pushed(went), "git": lines}
-    scope.output.data(document, lambda: f"{_fetch_text(came)}\n{_push_text(went)}")
+    fetched = _fetched(came) | {"answers": answers_document(answers)["answers"]}
+    document = {"fetch": fetched, "push": _pushed(went), "git": lines}
+    scope.output.data(document, lambda: f"{_with_answers(_fetch_text(came), answers)}\n{_push_text(went)}")
     for line in lines:
         tell(scope, line)
     return _exit(went)
@@ -118,6 +127,17 @@ def import_(scope: Scope, file: Path) -> None:
     lines = [f"{one.head.run_id}: {'taken in' if one.new else 'here already'}" for one in arrived]
     scope.output.data({"runs": runs, "git": line}, lambda: "\n".join(lines))
     tell(scope, line)
+
+
+def _answers(workspace: Workspace) -> list[Imported]:
+    """The answers among what has just come; those that are known from before are no news."""
+    from ..review.commits import import_commits
+
+    return [one for one in import_commits(workspace) if one.outcome != "known"]
+
+
+def _with_answers(text: str, answers: Sequence[Imported]) -> str:
+    return f"{text}\n{answers_text(answers)}" if answers else text
 
 
 def _exit(done: Pushed) -> int:
