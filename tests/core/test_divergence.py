@@ -56,6 +56,22 @@ def test_a_renamed_call_is_found_in_the_decision_that_changed() -> None:
     line = renamed.fn.__code__.co_firstlineno + 2
     assert "does not request agent 'writer', which was recorded" in error.message
     assert error.message.endswith(f"it requests agent 'author', test_divergence.py:{line}")
+    assert error.details is not None
+    assert error.details["site"] == f"test_divergence.py:{line}"
+    assert '-  "name": "writer",' in error.details["request_diff"]
+    assert '+  "name": "author",' in error.details["request_diff"]
+
+
+def test_a_call_that_nothing_stands_for_has_no_difference_to_show() -> None:
+    @workflow
+    async def inserted() -> Any:
+        await bash("make")
+        return await agent("writer", prompt="Write on docs", returns=str)
+
+    error = divergence_of(history(), inserted)
+    assert error.details is not None
+    assert error.details["request_diff"] == ""
+    assert error.details["site"] == f"test_divergence.py:{inserted.fn.__code__.co_firstlineno + 2}"
 
 
 def test_a_call_inserted_before_is_found() -> None:

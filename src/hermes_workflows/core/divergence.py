@@ -98,12 +98,14 @@ def _divergence(what: str, receipt: Receipt, call: AnyCall | None, now: Present)
 
 def _details(receipt: Receipt, call: AnyCall | None, now: Present) -> dict[str, Any]:
     here = ".".join(platform.python_version_tuple()[:2])
+    made = call or _counterpart(receipt, now)
+    sites = [made.site] if made else list(now.waiting)
     return {
         "key": receipt.key,
-        "site": now.place(call) if call else None,
+        "site": sites[0].within(now.root) if sites else None,
         "accept": changed(receipt, call),
         "fits_until": now.before,
-        "request_diff": request_diff(receipt, call),
+        "request_diff": request_diff(receipt, made) if made else "",
         "python": {"recorded": now.python, "present": here} if now.python not in (None, here) else None,
         "permutation": any(
             each.fingerprint == receipt.fingerprint and key != receipt.key for key, each in now.requested.items()
@@ -111,10 +113,16 @@ def _details(receipt: Receipt, call: AnyCall | None, now: Present) -> dict[str, 
     }
 
 
-def request_diff(receipt: Receipt, call: AnyCall | None) -> str:
+def _counterpart(receipt: Receipt, now: Present) -> AnyCall | None:
+    """What the present code asks for in the place of a call that is gone: the only new one of its kind."""
+    calls = [call for call in now.requested.values() if call.kind == receipt.kind]
+    return calls[0] if len(calls) == 1 else None
+
+
+def request_diff(receipt: Receipt, call: AnyCall) -> str:
     """The recorded request against the new one, as a unified diff of their JSON."""
     recorded = _lines(_request_of(receipt))
-    present = _lines(call.request) if call else []
+    present = _lines(call.request)
     return "\n".join(difflib.unified_diff(recorded, present, "recorded", "present code", lineterm=""))
 
 

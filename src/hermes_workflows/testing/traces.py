@@ -156,8 +156,6 @@ def calls_apart(before: Sequence[Asked], again: Sequence[Asked]) -> Iterator[str
 def _told(error: Divergence, run_id: str) -> Iterator[str]:
     """A divergence without what is of use to a run in a workspace only: its ways out."""
     error.hint = None
-    if error.details and not error.details.get("site"):
-        error.details["request_diff"] = ""  # of a request with nothing
     said, *more = explain(error)
     yield said.removeprefix(f"divergence in {run_id}: ")
     yield from more
