@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -232,3 +233,32 @@ def test_a_run_that_goes_on_or_has_completed_is_not_tried_again(desk: Desk) -> N
     finish(desk)
     with pytest.raises(Conflict, match="new is completed"):
         retried(desk, "new")
+
+
+# -- runs from elsewhere -----------------------------------------------------------------------------------------
+
+
+def foreign(desk: Desk) -> None:
+    """From now on, the run is one of another workspace."""
+    desk.ledger._home = "somewhere else"
+
+
+def test_a_run_from_elsewhere_is_forked_into_one_of_our_own(desk: Desk) -> None:
+    foreign(desk)
+    forked(desk)
+    (desk.root / "disk").touch()
+    assert finish(desk) == ["text of a.txt", "yes", "published"]
+    assert desk.receipts("new")[0].execution.workspace == "somewhere else"
+
+
+def test_a_run_from_elsewhere_does_not_choose_what_is_imported(desk: Desk) -> None:
+    (desk.root / "evil.py").write_text(
+        "from pathlib import Path\nPath(__file__).with_name('imported').touch()\nflow = 1\n"
+    )
+    foreign(desk)
+    found = desk.workspace.find("wf")
+    start = found.receipts[0]
+    claimed = start.model_copy(update={"request": start.request.model_copy(update={"workflow": "evil.py:flow"})})
+    with pytest.raises(InvalidInput, match="comes from elsewhere"):
+        fork(desk.workspace, Wish(replace(found, receipts=(claimed, *found.receipts[1:])), "new", somebody()))
+    assert not (desk.root / "imported").exists()

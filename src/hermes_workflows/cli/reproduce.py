@@ -43,7 +43,7 @@ def reproduce(scope: Scope, run: str, run_id: str, reuse: str, at_recorded_code:
     fix_hash_seed(scope.session)
     with scope.open(scope.holding(run)) as workspace:
         found = workspace.find(run)
-        wish = Reproduction(found, run_id, tuple(filter(None, reuse.split(","))))
+        wish = Reproduction(found, run_id, tuple(filter(None, reuse.split(","))), at_recorded_code)
         with _place(scope, workspace, found, apart=at_recorded_code) as there:
             with guarded(lambda: [there.redactor], own_process=scope.session.own_process):
                 begin(there, wish)

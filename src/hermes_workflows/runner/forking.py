@@ -24,7 +24,7 @@ from ..errors import Conflict, Divergence, InvalidInput, NotFound
 from ..finding import Found, of_key
 from ..starting import check_id, recorded_names, secrets_named
 from ..store.ports import Adopted
-from .found_code import load_found
+from .found_code import is_ours, load_found
 from .slices import Decider, SliceLimits
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def retry(workspace: Workspace, wish: Wish) -> Forked | RunSummary:
     """
     run_id = wish.source.run_id
     summary = summarize(run_id, wish.source.receipts)
-    if wish.source.remote or summary.status in ("failed", "cancelled"):
+    if summary.status in ("failed", "cancelled") or not is_ours(workspace, wish.source):
         return fork(workspace, wish)
     if summary.ended:
         raise Conflict(f"{run_id} is completed", hint=f"`hermes-workflows fork {run_id}@KEY --id NEW` goes back in it")

@@ -23,15 +23,18 @@ def load_found(workspace: Workspace, found: Found) -> LoadedWorkflow:
     """Raises IntegrityError for a run without a start, NotFound and CannotLoad, and InvalidInput for code that is
     no workflow of this workspace.
     """
-    started = _start(found.receipts)
-    ref = started.request.workflow
-    if _is_ours(workspace, found, started):
+    ref = _start(found.receipts).request.workflow
+    if is_ours(workspace, found):
         return workspace.loader.load(ref)
     return workspace.loader.load_foreign(ref)
 
 
-def _is_ours(workspace: Workspace, found: Found, started: RunStarted) -> bool:
-    """A commit may be of anybody's run, whatever id and home it claims: then the run that is here must say the same."""
+def is_ours(workspace: Workspace, found: Found) -> bool:
+    """Whether a run was started here.
+
+    A commit may be of anybody's run, whatever id and home it claims: then the run that is here must say the same.
+    """
+    started = _start(found.receipts)
     if found.remote is not None or started.execution.workspace != workspace.ledger.home:
         return False
     if not found.commit:

@@ -18,6 +18,7 @@ from ..core.receipts import RunStarted
 from ..errors import Conflict, HermesError, IntegrityError, InvalidInput
 from ..loader import Loader
 from ..store.project import checked_out, top_of
+from .found_code import is_ours
 
 if TYPE_CHECKING:
     from ..finding import Found
@@ -33,7 +34,7 @@ def at_recorded_code(workspace: Workspace, source: Found) -> Iterator[Registry]:
     that is gone, and IntegrityError when the recorded code cannot be put together.
     """
     started = next(each for each in source.receipts if isinstance(each, RunStarted))
-    if source.remote or started.execution.workspace != workspace.ledger.home:
+    if not is_ours(workspace, source):
         raise Conflict(
             f"{source.run_id} was recorded elsewhere, and code of others is not executed",
             hint="check out its code yourself, look at it, and reproduce the run there without --at-recorded-code",

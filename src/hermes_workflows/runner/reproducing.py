@@ -24,11 +24,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Reproduction:
-    """A run `run_id` of what `source` was given. `reuse` are words of `reusing.KINDS`."""
+    """A run `run_id` of what `source` was given. `reuse` are words of `reusing.KINDS`.
+
+    `checked` says that the workspace holds the very code that the run was recorded with, by a run of our own.
+    """
 
     source: Found
     run_id: str
     reuse: Sequence[str] = ()
+    checked: bool = False
 
 
 def reproduce(workspace: Workspace, wish: Reproduction) -> None:
@@ -49,7 +53,7 @@ def reproduce(workspace: Workspace, wish: Reproduction) -> None:
     if workspace.ledger.head(name) is not None:
         raise Conflict(f"run {name} exists already", hint="choose another id")
     there = next(each for each in wish.source.receipts if isinstance(each, RunStarted))
-    loaded = load_found(workspace, wish.source)
+    loaded = workspace.loader.load(there.request.workflow) if wish.checked else load_found(workspace, wish.source)
     for secret in (*secrets_named(loaded), *recorded_names(wish.source.receipts)):
         workspace.secret(secret)
     began = workspace.started(loaded, there.request.input)
