@@ -154,11 +154,12 @@ def test_looking_writes_nothing(here: Place) -> None:
         ("show origin/", ["origin/quick", "origin/wf"]),
         ("show origin/wf@w", ["origin/wf@writer"]),
         ("show nothing@", []),
+        ("accept wf w", ["writer"]),
     ],
 )
 def test_the_shell_completes_runs_and_keys(here: Place, fetched: Place, words: str, offered: list[str]) -> None:
     where = fetched if "origin" in words else here
-    typed = {"COMP_WORDS": f"hermes-workflows {words}", "COMP_CWORD": "2"}
+    typed = {"COMP_WORDS": f"hermes-workflows {words}", "COMP_CWORD": str(len(words.split()))}
     asking = Place(where.root, {**typed, "_HERMES_WORKFLOWS_COMPLETE": "bash_complete"})
     assert [line.partition(",")[2] for line in asking.run().stdout.split()] == offered
 

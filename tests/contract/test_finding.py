@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 from tests.contract.ledgers import (
+    DAY,
     end_draft,
     finished,
     git,
@@ -18,8 +20,10 @@ from tests.contract.ledgers import (
     step_draft,
 )
 
-from hermes_workflows.errors import Conflict, NotFound
+from hermes_workflows.core.receipts import Author
+from hermes_workflows.errors import Conflict, IntegrityError, NotFound
 from hermes_workflows.finding import Found, find
+from hermes_workflows.store.commits import Commit
 from hermes_workflows.store.git_ledger import GitLedger
 from hermes_workflows.store.memory_ledger import MemoryLedger
 from hermes_workflows.store.ports import Ledger
@@ -181,3 +185,22 @@ def test_a_fetched_ref_that_names_another_run_is_none(repository: GitLedger, tmp
     git(repository, "update-ref", "refs/remotes/origin/runs/wf_b", tip)
     git(repository, "update-ref", "refs/remotes/origin/runs/wf_c", GENESIS)
     assert list(repository.fetched()) == []
+
+
+def test_a_fetched_run_of_bottomless_folders_is_an_error_like_any_other(repository: GitLedger) -> None:
+    start(repository)
+
+    def put(kind: bytes, body: bytes) -> bytes:
+        with contextlib.closing(repository.disk.barrier()) as barrier:
+            return repository.objects.write(kind, body, barrier)
+
+    tree = put(b"tree", b"100644 x.json\0" + put(b"blob", b"{}"))
+    for name in [b"d"] * 3000 + [b"steps", b"wf_deep", DAY.encode(), b"runs"]:
+        tree = put(b"tree", b"40000 %s\0" % name + tree)
+    who = Author("mallory")
+    tip = put(b"commit", Commit(tree, (), "deep\n", who, who, 1).serialise()).hex()
+    with pytest.raises(IntegrityError, match="folders in folders"):
+        repository.at(tip)
+    git(repository, "update-ref", "refs/remotes/origin/runs/wf_deep", tip)
+    with pytest.raises(IntegrityError, match="folders in folders"):
+        found(repository, "origin/wf_deep")

@@ -54,6 +54,11 @@ def complete_moments(context: click.Context, _parameter: click.Parameter, incomp
     return _offered(context, lambda registry: _moments(context, registry, incomplete), incomplete)
 
 
+def complete_keys(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    run = context.params.get("run") or ""
+    return _offered(context, lambda registry: _keys(context, registry, run), incomplete)
+
+
 def complete_workflows(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     return _offered(context, lambda registry: registry.workflows, incomplete)
 
@@ -92,16 +97,22 @@ def _run_ids(context: click.Context, registry: Registry, incomplete: str) -> lis
 
 def _moments(context: click.Context, registry: Registry, incomplete: str) -> list[str]:
     run, at, key = incomplete.rpartition("@")
-    paths = registry.database(context.params.get("db"), Path.cwd())
-    with _reading(paths) as ledger:
-        if not at:
-            return [*_run_ids(context, registry, incomplete), *_fetched(ledger, incomplete)]
-        from ..finding import find
+    if at:
+        return [f"{run}@{each}" for each in _keys(context, registry, run) if each.startswith(key)]
+    ids = _run_ids(context, registry, incomplete)
+    if ids and "/" not in incomplete:
+        return ids
+    with _reading(registry.database(context.params.get("db"), Path.cwd())) as ledger:
+        return [*ids, *_fetched(ledger, incomplete)]
 
-        with closing(FastIndex(paths.sqlite)) as index:
-            receipts = find(ledger, run, index.matching).receipts
-    known = dict.fromkeys(receipt.key for receipt in receipts if receipt.key.startswith(key))
-    return [f"{run}@{each}" for each in known if each]
+
+def _keys(context: click.Context, registry: Registry, run: str) -> list[str]:
+    from ..finding import find
+
+    paths = registry.database(context.params.get("db"), Path.cwd())
+    with _reading(paths) as ledger, closing(FastIndex(paths.sqlite)) as index:
+        receipts = find(ledger, run, index.matching).receipts
+    return [key for key in dict.fromkeys(receipt.key for receipt in receipts) if key]
 
 
 def _fetched(ledger: Ledger, incomplete: str) -> Iterator[str]:

@@ -7,13 +7,13 @@ from typing import Any
 import click
 
 from ..errors import InvalidInput
-from .completion import complete_runs
+from .completion import complete_keys, complete_runs
 from .scope import Scope, scoped
 
 
 @click.command("resolve")
 @click.argument("run", shell_complete=complete_runs)
-@click.argument("key")
+@click.argument("key", shell_complete=complete_keys)
 @click.option("--happened", "text", metavar="JSON|@FILE|-", help="The effect happened; this is the step's result.")
 @click.option("--did-not-happen", "nothing", is_flag=True, help="It did not: execute the step once more.")
 @click.option("--why", default="", help="How you know; recorded with the decision.")
@@ -53,7 +53,7 @@ def resolve(
 
 @click.command("accept")
 @click.argument("run", shell_complete=complete_runs)
-@click.argument("key", required=False)
+@click.argument("key", required=False, shell_complete=complete_keys)
 @click.option("--all", "every", is_flag=True, help="Every changed request, not one.")
 @click.option("--why", required=True, help="Why the recorded answer still holds; recorded.")
 @click.option("--as-manual", is_flag=True, help="Answers of people too; the receipts say what they are.")

@@ -146,7 +146,11 @@ class GitLedger:
 
     def at(self, commit: str) -> tuple[Head, list[Receipt]]:
         snapshot = self._lookup.at(commit)
-        return snapshot.head(), self._snapshots.receipts(snapshot)
+        try:
+            return snapshot.head(), self._snapshots.receipts(snapshot)
+        except RecursionError:
+            # Somebody else's commit: no run of ours is as deep as that.
+            raise IntegrityError(f"commit {snapshot.tip.hex()} has folders in folders in folders") from None
 
     def content(self, tip: str, path: str) -> bytes | None:
         return self._lookup.at(tip).content(path)
