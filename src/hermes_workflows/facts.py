@@ -109,6 +109,7 @@ def facts_of(seen: Observed, operator: str, clock: Clock) -> Facts:
         error=_message(summary.error),
         cancel_requested=summary.cancel_requested is not None,
         cancelled=_cancelled(summary),
+        paused=_paused(summary),
         marks=tuple(Mark(mark.reason, mark.hint) for mark in seen.stuck),
         queued=len(queued),
         oldest=max((now - since for since in waits), default=0.0),
@@ -183,6 +184,14 @@ def _cancelled(summary: RunSummary) -> str | None:
         return DEADLINE_PASSED
     reason = " ".join(summary.cancel_requested.split())
     return f"{reason}, by {by['by']} ({by['kind']})" if by and by["kind"] != "policy" else reason
+
+
+def _paused(summary: RunSummary) -> str | None:
+    paused = getattr(summary, "paused", None)
+    if paused is None:
+        return None
+    reason = " ".join(paused["reason"].split())
+    return f"by {paused['by']} since {paused['since']}" + (f": {reason}" if reason else "")
 
 
 def _message(error: Any) -> str | None:

@@ -20,7 +20,7 @@ from .core.clock import Clock
 from .core.differences import first_difference
 from .core.encoding import Limits, Plain
 from .core.names import check_run_id
-from .core.receipts import Author, ControlReceipt, Execution, Provenance, Receipt, RunStarted, draft
+from .core.receipts import Author, ControlReceipt, Provenance, RunStarted, draft
 from .core.redaction import Redactor
 from .core.states import OperationalState
 from .core.summary import RunSummary
@@ -30,6 +30,7 @@ from .finding import Found
 from .loader import LoadedWorkflow, Loader
 from .registry import DatabasePaths, Registry
 from .review.answer import Answer, Review, answer, find_review
+from .review.controls import Control, Verb, request
 from .review.resolving import Resolution, resolve
 from .review.signals import Sent, Signal, send
 from .starting import (
@@ -45,11 +46,9 @@ from .starting import (
 from .store import index, peek
 from .store.index import IndexQueue
 from .store.maintenance import Housekeeper, Maintained
-from .store.ports import Adopted, Appended, Ended, Entry, Ledger, PathTaken, Problem
+from .store.ports import Adopted, Appended, Entry, Ledger, Problem
 from .store.project import commit_of
 from .store.queue_port import Change, ReviewRow, Work
-
-_CANCEL_ATTEMPTS = 20
 
 
 @dataclass(frozen=True)
@@ -155,7 +154,8 @@ class Workspace:
         deadline: datetime | None = None,
     ) -> RunStarted:
         """The receipt that a run of `loaded` begins with. Raises InvalidInput for what does not fit its input type."""
-        return start_receipt(loaded, given, Start(self.clock.now(), self.ledger.home, parent, deadline), self.redactor)
+        start = Start(self.clock.now(), self.ledger.home, parent, deadline, commit_of(self.root))
+        return start_receipt(loaded, given, start, self.redactor)
 
     def begin(
         self, run_id: str, loaded: LoadedWorkflow, started: RunStarted, adopted: Adopted | None = None
@@ -235,28 +235,17 @@ class Workspace:
 
         return with_children(of(summary), look)
 
-    def cancel(self, run_id: str, *, reason: str, by: Provenance) -> RunSummary:
-        """Ask a run to end. It ends when a runner has delivered the request; a second request adds nothing.
+    def control(self, run_id: str, verb: Verb, *, reason: str = "", by: Provenance) -> RunSummary:
+        """Ask a run to end, to stop for a while, or to go on. A runner delivers the request; a second adds nothing.
 
-        Raises Conflict when the run has completed or failed.
+        A paused run decides nothing and starts nothing; what is executing finishes. Raises Conflict when it has ended.
         """
         index.check_own(self.ledger, self.queue, run_id)
-        for _ in range(_CANCEL_ATTEMPTS):
-            summary = self.summary(run_id)
-            if summary.cancel_requested or summary.status == "cancelled":
-                return summary
-            if summary.ended:
-                raise Conflict(f"{run_id} is {summary.status}", hint="only a run that goes on can be cancelled")
-            _, receipts = self.ledger.read(run_id)
-            self._learn(recorded_names(receipts))
-            by = self.without_secrets(by)
-            entry = Entry(run_id, (draft(self._cancel_request(receipts, reason, by), Author(by.by)),))
-            outcome = self.ledger.append([entry])[0]
-            # Another control took the number, or the run ended meanwhile: look again.
-            if not isinstance(outcome, PathTaken | Ended):
-                self.went_on(run_id)
-                return self.summary(run_id)
-        raise Conflict(f"{run_id} changes faster than a cancel request can be recorded", hint="try again")
+        self._learn_from(run_id)
+        given = Control(run_id, verb, self.redactor.text(reason), self.without_secrets(by), self.clock.now())
+        if request(self.ledger, given):
+            (self.revive if verb == "resume" else self.went_on)(run_id)
+        return self.summary(run_id)
 
     def revive(self, run_id: str) -> None:
         """Lift the marks of a stuck run, of which a person has just removed the reason, and queue it."""
@@ -389,14 +378,3 @@ class Workspace:
             raise Conflict(f"{run_id} exists with another input, which differs at {place or '/'}", hint=hint)
         self.wake(run_id)
         return self.summary(run_id)
-
-    def _cancel_request(self, receipts: list[Receipt], reason: str, by: Provenance) -> ControlReceipt:
-        places = filter(None, (layout.place(receipt.path) for receipt in receipts))
-        number = 1 + max((place.number for place in places if place.family in ("cancel", "control")), default=0)
-        return ControlReceipt(
-            path=layout.control(number, "cancel"),
-            key="cancel",
-            status="cancel",
-            request={"reason": self.redactor.text(reason)},
-            execution=Execution(finished_at=self.clock.now(), provenance=by),
-        )

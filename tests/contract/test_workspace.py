@@ -151,7 +151,7 @@ def test_a_cancel_request_is_one_result_however_often_it_is_asked_for(tmp_path: 
     made.start()
     made.empty_queue()
     for _ in range(2):
-        summary = made.workspace.cancel("wf", reason="no longer needed", by=person())
+        summary = made.workspace.control("wf", "cancel", reason="no longer needed", by=person())
         assert summary.cancel_requested == "no longer needed"
     assert [receipt.path for receipt in made.receipts()] == ["run.json", "control/1-cancel.json"]
     assert made.receipts()[1].execution.provenance == person()
@@ -163,10 +163,10 @@ def test_a_run_that_has_ended_cannot_be_cancelled_unless_it_was(tmp_path: Path) 
     made.start("done")
     made.end("done")
     with pytest.raises(Conflict, match="done is completed"):
-        made.workspace.cancel("done", reason="", by=person())
+        made.workspace.control("done", "cancel", reason="", by=person())
     made.start("gone")
     made.end("gone", "cancelled")
-    assert made.workspace.cancel("gone", reason="", by=person()).status == "cancelled"
+    assert made.workspace.control("gone", "cancel", reason="", by=person()).status == "cancelled"
 
 
 def test_the_operator_of_the_registry_is_who_a_run_waits_on(tmp_path: Path) -> None:

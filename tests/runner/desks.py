@@ -244,7 +244,7 @@ class Desk:
         self.workspace.answer(run_id, key, payload, somebody())
 
     def cancel(self, run_id: str = "wf") -> None:
-        self.workspace.cancel(run_id, reason="enough", by=somebody())
+        self.workspace.control(run_id, "cancel", reason="enough", by=somebody())
 
     def lose_index(self) -> None:
         """As if somebody had deleted the SQLite file while nothing runs."""

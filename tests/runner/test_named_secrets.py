@@ -117,7 +117,7 @@ def test_an_answer_from_another_process_is_recorded_without_it(desk: Desk) -> No
 def test_who_cancels_is_recorded_without_it(desk: Desk) -> None:
     desk.run(flow('    return await ask("Word?", key="word", returns=str)\n'))
     by = Provenance(kind="test", by=f"ada {VALUE}", channel="test")
-    desk.process().cancel("wf", reason=f"because {VALUE}", by=by)
+    desk.process().control("wf", "cancel", reason=f"because {VALUE}", by=by)
     desk.work()
     assert desk.summary().status == "cancelled"
     assert VALUE not in kept(desk)

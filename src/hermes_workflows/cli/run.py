@@ -92,7 +92,7 @@ def cancel(scope: Scope, run: str, reason: str, by: str | None, wait: bool, time
 
     with scope.open(scope.holding(run)) as workspace:
         name = workspace.resolve(run)
-        summary = workspace.cancel(name, reason=reason, by=provenance(by))
+        summary = workspace.control(name, "cancel", reason=reason, by=provenance(by))
         warn_of_split(scope, workspace)
         if wait:
             summary = _wait(workspace, name, timeout, ends_only=True)

@@ -53,7 +53,7 @@ class Facts(NamedTuple):
     `queued` counts rows that a runner could claim now, `oldest` is the age in seconds of the oldest of them.
     `receipts` is the repository and `ref` the run's place in it, for commands that a person can copy.
     `lost` names calls whose claimer is dead or late, `repeated` one that was claimed too often without an end.
-    `cancelled` is why and by whom the end was asked for.
+    `cancelled` is why and by whom the end was asked for, `paused` the same of a pause, with its time.
     `elsewhere` is the id of the workspace that a run belongs to, when it is not this one.
     `busy` says where a runner's body is that does not come back. `signals` are the names that are waited for.
     """
@@ -65,6 +65,7 @@ class Facts(NamedTuple):
     error: str | None = None
     cancel_requested: bool = False
     cancelled: str | None = None
+    paused: str | None = None
     marks: tuple[Mark, ...] = ()
     queued: int = 0
     oldest: float = 0.0
@@ -120,6 +121,11 @@ def _cancelled(facts: Facts) -> _Said:
 def _elsewhere(facts: Facts) -> _Said:
     action = f"hermes-workflows fork {facts.run_id} --id NEW makes a run of your own of it"
     return "running", f"it belongs to workspace {facts.elsewhere}, and goes on there only", action
+
+
+def _paused(facts: Facts) -> _Said:
+    still = f"; {_some(facts.executing)} may still finish" if facts.executing else ""
+    return "waiting", f"paused {facts.paused}{still}", f"hermes-workflows resume {facts.run_id}"
 
 
 def _marked(facts: Facts) -> _Said:
@@ -218,6 +224,7 @@ _TABLE: tuple[tuple[Callable[[Facts], bool], Callable[[Facts], _Said]], ...] = (
     (lambda facts: facts.status == "failed", _failed),
     (lambda facts: facts.status == "cancelled", _cancelled),
     (lambda facts: facts.elsewhere is not None, _elsewhere),
+    (lambda facts: facts.paused is not None, _paused),
     (lambda facts: bool(facts.marks), _marked),
     (lambda facts: facts.repeated is not None, _repeated),
     (lambda facts: bool(facts.lost), _lost),

@@ -69,6 +69,7 @@ class RunSummary:
     late: tuple[str, ...] = ()
     cancel_requested: str | None = None
     cancel_by: Mapping[str, str] | None = None
+    paused: Mapping[str, str] | None = None
     deadline_at: str | None = None
     parent: Mapping[str, str] | None = None
     source: Mapping[str, str] | None = None
@@ -215,10 +216,18 @@ def _late(summary: RunSummary, receipt: Receipt) -> _Changes:
 
 
 def _control(summary: RunSummary, receipt: Receipt) -> _Changes:
+    if receipt.status in ("pause", "resume"):
+        return {"paused": _pause(receipt) if receipt.status == "pause" else None}
     if receipt.status != "resolve":
         return {}
     # Whoever said that it happened has given the result, too, which is a receipt of its own.
     return {"open_intents": _but(summary.open_intents, receipt.request["key"])}
+
+
+def _pause(receipt: Receipt) -> Mapping[str, str]:
+    by = receipt.execution.provenance
+    since = _text(receipt.execution.finished_at) or ""
+    return {"reason": (receipt.request or {}).get("reason") or "", "by": by.by if by else "", "since": since}
 
 
 def _but(keys: tuple[str, ...], key: str) -> tuple[str, ...]:
@@ -247,7 +256,8 @@ def _cancel(summary: RunSummary, receipt: Receipt) -> _Changes:
         return {}
     reason = (receipt.request or {}).get("reason") or "no reason given"
     by = receipt.execution.provenance
-    return {"cancel_requested": reason, "cancel_by": {"kind": by.kind, "by": by.by} if by else None}
+    # Whoever cancels a paused run wants its end, and its cleanup first.
+    return {"cancel_requested": reason, "cancel_by": {"kind": by.kind, "by": by.by} if by else None, "paused": None}
 
 
 def _without(values: Mapping[str, Any], key: str) -> Mapping[str, Any]:

@@ -15,7 +15,7 @@ from ..core.receipts import Draft, ReviewReceipt
 from ..errors import TemporarilyLocked
 from ..store.row_keys import ASKED, EXPIRY, REMIND
 from . import calls, children, drafts, endings, notices, reusing, timing
-from .bodies import CannotAdvance, Held
+from .bodies import CannotAdvance, Held, refuse_paused
 from .records import Records, log
 
 # Lost races in a row; each is lost to a receipt that somebody did write.
@@ -29,6 +29,7 @@ def advance(records: Records, run_id: str, stop: Stop) -> None:
     """Bring a run as far as it goes without new results. Raises CannotAdvance and Over."""
     for _ in range(_ROUNDS):
         held = records.bodies.current(run_id)
+        refuse_paused(held)
         endings.watch_cleanup(records, held)
         timing.watch_deadline(records, held)
         children.watch_parent(records, held)

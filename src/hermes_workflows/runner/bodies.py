@@ -299,6 +299,17 @@ class Bodies:
         return CannotAdvance(kind, reason, error.hint or "", key=key, code=code)
 
 
+PAUSED = "paused"
+
+
+def refuse_paused(held: Held) -> None:
+    """Raises CannotAdvance for a run that somebody has paused; what its body has decided already is kept for later."""
+    if (paused := held.summary.paused) is not None:
+        raise CannotAdvance(
+            PAUSED, f"paused by {paused['by']}", f"hermes-workflows resume {held.run_id}", code=held.loaded.code
+        )
+
+
 def check_home(started: RunStarted, home: str) -> None:
     """Raises CannotAdvance for a run of another workspace, and of another minor version of Python."""
     execution = started.execution

@@ -169,4 +169,4 @@ def cancel(records: Records, parent: str, child: str) -> None:
         return
     by = Provenance(kind="policy", by=parent, channel="runner")
     with suppress(Conflict):  # it has ended by itself meanwhile
-        records.workspace.cancel(child, reason=f"{parent} no longer waits for it", by=by)
+        records.workspace.control(child, "cancel", reason=f"{parent} no longer waits for it", by=by)

@@ -12,7 +12,7 @@ from ..errors import HermesError, NotFound, StoreFailure, TemporarilyLocked
 from ..store.queue_port import Claim, Kind, Lease, Work
 from . import calls, children, endings, intents, probing, timing
 from .advance import advance
-from .bodies import CannotAdvance, Held, Over
+from .bodies import CannotAdvance, Held, Over, refuse_paused
 from .jobs import Job, Surroundings
 from .notices import Notices
 from .records import Records, log
@@ -229,6 +229,7 @@ class Dispatcher:
             pending.offer.append(Work(work.run_id, "workflow"))
             return
         held = self.records.bodies.current(work.run_id)
+        refuse_paused(held)
         call = calls.open_call(held, lease)
         if call is None:
             # Answered already, or no longer wanted; the crash that left this row is repaired by removing it.

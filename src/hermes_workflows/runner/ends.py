@@ -40,6 +40,19 @@ def ends_apart(before: str | None, again: str | None) -> str:
     return f"it {_ended(before)} before and {_ended(again)} now"
 
 
+def other_end(ended: Receipt | None, end: End | None, waits: str) -> str | None:
+    """In words, how a run that was decided again does not end as it `ended`; None when it does.
+
+    `waits` is what it waits for where its receipts end.
+    """
+    if ended is None or was_forced(ended.error):
+        return None
+    before, now = recorded_text(ended), text_of(end)
+    if before == now:
+        return None
+    return ends_apart(before, now) if now else f"it {ended.status} then, and now waits for {waits}"
+
+
 def one_line(text: str) -> str:
     """`text` on one line of bounded length."""
     line = " ".join(text.split())

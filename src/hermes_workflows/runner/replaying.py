@@ -20,7 +20,7 @@ from ..core.receipts import Receipt
 from ..core.spelling import suggestion
 from ..errors import Divergence, HermesError, InvalidInput, NotFound
 from ..finding import Found
-from .ends import as_recorded, ends_apart, recorded_text, text_of, was_forced
+from .ends import as_recorded, other_end
 from .found_code import load_found
 from .slices import Decider
 
@@ -113,16 +113,12 @@ def _decide(live: LiveRun, history: History) -> tuple[str, ...]:
 
 def _check_end(live: LiveRun, history: History, decision: Decision) -> None:
     """Every receipt fits; raises Divergence when what the body made of them does not."""
-    ended = history.ended
-    if ended is None or was_forced(ended.error):
-        return
-    before, now = recorded_text(ended), text_of(decision.end)
-    if before == now:
-        return
     calls = list(live.outstanding.values())
     shown = [f"{call.kind} {call.key!r}, {call.site.within(live.root)}" for call in calls[:_MAX_SHOWN]]
-    waits = "; ".join(shown) or decision.stuck or "nothing"
-    said = ends_apart(before, now) if now else f"it {ended.status} then, and now waits for {waits}"
+    ended = history.ended
+    said = other_end(ended, decision.end, "; ".join(shown) or decision.stuck or "nothing")
+    if said is None or ended is None:
+        return
     error = _divergence(
         live,
         history,

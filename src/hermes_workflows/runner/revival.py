@@ -12,6 +12,7 @@ from ..errors import HermesError
 from ..settings import Agents
 from ..store.queue_port import Stuck, Work
 from . import endings, timing
+from .bodies import PAUSED
 from .intents import NEEDS_DECISION
 from .records import Records
 from .results import AGENT
@@ -19,7 +20,7 @@ from .results import AGENT
 # Nothing but other code can lift these: the same code would decide the same.
 _BY_CODE = frozenset({"divergence", "deadlock", "blocked", "poison", "input", "secret"})
 # The body replays; it can be told that it is cancelled, and clean up.
-_BODY_IS_WELL = frozenset({"no-agent", "agent-not-started", NEEDS_DECISION, "child-id"})
+_BODY_IS_WELL = frozenset({"no-agent", "agent-not-started", NEEDS_DECISION, PAUSED, "child-id"})
 
 
 class Reviver:
@@ -46,6 +47,8 @@ class Reviver:
                 self._records.pending.offer.append(Work(mark.run_id, "workflow"))
 
     def _may_move(self, mark: Stuck, summary: RunSummary) -> bool:
+        if mark.kind == PAUSED:
+            return summary.paused is None
         if mark.kind == "no-agent":
             return self._agents.find(mark.code.removeprefix(AGENT)) is not None
         if mark.kind == "python":

@@ -108,4 +108,4 @@ def overrun(records: Records, run_id: str) -> None:
     """Ask a run to end because its time is over: it is cancelled like by a person, and cleans up."""
     by = Provenance(kind="policy", by="deadline", channel="runner")
     with suppress(Conflict):  # it has ended by itself meanwhile
-        records.workspace.cancel(run_id, reason="deadline", by=by)
+        records.workspace.control(run_id, "cancel", reason="deadline", by=by)

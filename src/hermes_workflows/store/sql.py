@@ -16,7 +16,7 @@ from __future__ import annotations
 
 APPLICATION_ID = 0x48574631  # "HWF1": whose file this is, so that nobody else's database is ever replaced
 # Raise it with every change of the tables or of RunSummary: an older file is made again, a newer one refused.
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 SCHEMA = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
