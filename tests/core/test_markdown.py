@@ -91,6 +91,26 @@ def test_a_diagram_has_boxes_for_scopes_and_arrows_from_what_was_waited_for() ->
     assert not any("finish" in line for line in lines)
 
 
+def test_what_was_gathered_meets_again_and_branches_stay_apart() -> None:
+    calls = [
+        Ran("parallel/a/fetch", "bash", status="completed", seq=1, after=0),
+        Ran("parallel/b/fetch", "bash", status="completed", seq=2, after=0),
+        Ran("parallel/a/check", "bash", status="completed", seq=3, after=1),
+        Ran("parallel/b/check", "bash", status="completed", seq=4, after=2),
+        Ran("write", "agent", status="completed", seq=5, after=4),
+    ]
+    arrows = [line.strip() for line in diagram("completed", calls) if "-->" in line]
+    assert sorted(arrows) == [
+        "c0 --> c2",
+        "c1 --> c3",
+        "c2 --> c4",
+        "c3 --> c4",
+        "c4 --> finish",
+        "start --> c0",
+        "start --> c1",
+    ]
+
+
 @pytest.mark.parametrize("key", ['x"]; click c0 "javascript:1"', "end", "a\nb --> c", "%%{init}%%", "#quot;", "1. x"])
 def test_no_key_means_anything_to_mermaid(key: str) -> None:
     lines = diagram("completed", [Ran(key, "signal", status="received", seq=1)])

@@ -96,7 +96,8 @@ def _receipt_document(receipt: Receipt) -> dict[str, Any]:
 
 def _receipt_text(run_id: str, receipt: Receipt) -> str:
     from ..core.messages import receipt_subject
-    from ..core.outline import cost, lines_of, transcript_of
+    from ..core.outline import cost, lines_of
+    from ..core.said import transcript_of
 
     (line,) = lines_of([receipt])
     lines = [receipt_subject(run_id, receipt), "", f"  path      {receipt.path}", f"  seq       {receipt.seq}"]

@@ -5,16 +5,17 @@ A `Line` is one receipt. A `Ran` is one call from all of its receipts: what was 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from . import layout
 from .adoption import with_origin
 from .layout import Role
 from .names import clean_key
 from .receipts import Execution, Receipt
+from .said import Text, texts_of, transcript_of
 from .timestamps import render_time
 from .usages import Sum, added
 
@@ -25,8 +26,7 @@ OPEN = "open"
 _NO_CALL = frozenset({"run", "end", "control", "cancel", "readme", "artifact", "source"})
 # Calls whose texts are drafts; what a command printed is a transcript, and a question shows its own.
 _DRAFTING = frozenset({"agent", "step", "child"})
-# Characters of a text that are shown: the whole of it is in the receipt.
-_TEXT = 20_000
+# Characters of a stream that are kept of a call: the whole of it is in the receipt.
 _TRANSCRIPT = 6_000
 
 
@@ -47,13 +47,6 @@ class Line:
     when: str | None
     seconds: float | None
     usage: Sum | None
-
-
-class Text(NamedTuple):
-    """A text that a call said or was shown: `title` is the place in its output, or the name of a stream."""
-
-    title: str
-    text: str
 
 
 @dataclass(frozen=True)
@@ -258,45 +251,6 @@ def _seconds(ran: Ran, execution: Execution) -> float | None:
     if execution.duration_seconds is None and ran.since and execution.finished_at:
         return max(0.0, (execution.finished_at - ran.since).total_seconds())
     return execution.duration_seconds
-
-
-def transcript_of(receipt: Receipt, most: int | None = None, *, streams: bool = False) -> Iterator[Text]:
-    """What was said while a call was executed, a stream or file at a time, cut in the middle to `most` characters.
-
-    What a command printed is its output; with `streams` it is told as well.
-    """
-    output, told = receipt.output, receipt.execution.transcript or {}
-    if streams and receipt.kind == "bash" and isinstance(output, Mapping):
-        told = {**told, **{name: output[name] for name in ("stdout", "stderr") if isinstance(output.get(name), str)}}
-    for name in ("prompt", "stdout", "stderr", "traceback"):
-        if isinstance(text := told.get(name), str) and text.strip():
-            yield Text(name, shortened(text, most))
-    files = told.get("files")
-    for name, text in files.items() if isinstance(files, Mapping) else ():
-        yield Text(str(name), shortened(str(text), most))
-
-
-def texts_of(value: Any) -> tuple[Text, ...]:
-    """Texts of more than one line in a value and in the fields of its first level."""
-    return tuple(_texts(value))
-
-
-def _texts(output: Any, place: str = "") -> Iterator[Text]:
-    if isinstance(output, str):
-        if "\n" in output.strip():
-            yield Text(place, shortened(output, _TEXT))
-    elif isinstance(output, Mapping) and not place:
-        for name, value in output.items():
-            if isinstance(value, str):
-                yield from _texts(value, str(name))
-
-
-def shortened(text: str, most: int | None) -> str:
-    """A text without its middle, when it has more than `most` characters."""
-    if most is None or len(text) <= most:
-        return text
-    half = most // 2
-    return f"{text[:half]}\n[… {len(text) - 2 * half:,} characters …]\n{text[-half:]}"
 
 
 def _parts(folder: Mapping[str, Any]) -> list[Ran | Branch]:

@@ -16,8 +16,9 @@ from .artifacts import artifacts_of
 from .diagram import MOST, diagram
 from .markdown import cell, code_span, fence, quote
 from .names import run_component
-from .outline import Outline, Ran, Text, cost, duration, shortened, texts_of
+from .outline import Outline, Ran, cost, duration
 from .receipts import Receipt, RunStarted
+from .said import Text, shortened, texts_of
 from .summary import RunSummary
 from .told_people import as_value, decisions, is_late, reviews, signals, started_from, why_cancelled
 from .usages import told
