@@ -114,4 +114,4 @@ def _blocks(text: str) -> Iterator[str]:
 
 def _closes(line: str, fence: str) -> bool:
     found = re.fullmatch(r" {0,3}(`{3,}|~{3,})\s*", line)
-    return bool(found) and found[1][0] == fence[0] and len(found[1]) >= len(fence)
+    return found is not None and found[1][0] == fence[0] and len(found[1]) >= len(fence)
