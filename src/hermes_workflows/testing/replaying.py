@@ -7,7 +7,7 @@ from typing import Any
 
 from ..authoring.workflow import Workflow
 from ..core.history import History, fold
-from ..runner.ends import ends_apart, recorded_text, text_of, was_forced
+from ..runner.ends import other_end
 from ..runner.slices import Decider
 from .failures import HIDDEN, ReplayMismatch
 from .results import RunResult
@@ -34,19 +34,7 @@ def replay_here(result: RunResult[Any], decider: Decider) -> list[ReplayedRun]:
 
 def replay(scene: Scene, run_id: str, workflow: Workflow[Any], history: History, decider: Decider) -> Replayed:
     replayed = decider.run(lambda: scene.replay(run_id, workflow, history))
-    if (said := _other_end(history, replayed)) is not None:
+    waits = ", ".join(each.shown for each in replayed.open) or replayed.stuck or "nothing"
+    if (said := other_end(history.ended, replayed.end, waits)) is not None:
         raise ReplayMismatch(f"{run_id} is not decided as it was recorded: {said}")
     return replayed
-
-
-def _other_end(history: History, replayed: Replayed) -> str | None:
-    ended = history.ended
-    if ended is None or was_forced(ended.error):
-        return None
-    before, now = recorded_text(ended), text_of(replayed.end)
-    if before == now:
-        return None
-    if now is None:
-        waits = ", ".join(each.shown for each in replayed.open) or replayed.stuck
-        return f"it {ended.status} then, and now waits for {waits}"
-    return ends_apart(before, now)
