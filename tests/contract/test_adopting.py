@@ -126,6 +126,15 @@ def test_a_receipt_may_take_the_place_of_an_adopted_one(ledger: Ledger) -> None:
     assert ledger.verify("wf_b") == []
 
 
+def test_a_run_that_only_the_ledger_knows_can_be_adopted_from(ledger: Ledger) -> None:
+    recorded(ledger)
+    tip = record(ledger, "wf_a", end_draft("failed")).head.tip
+    assert ledger.seal(keep=0) == 1
+    assert ledger.head("wf_a") == ledger.read("wf_a")[0]
+    assert fork(ledger, tip, ONE, TWO).receipts[-1].output == LONG
+    assert ledger.verify("wf_b") == []
+
+
 def test_answers_come_with_their_questions(ledger: Ledger) -> None:
     start(ledger, "wf_a")
     asked = request_draft("ask")

@@ -190,6 +190,60 @@ def test_a_cancelled_run_is_forked_before_its_cancel_request(tmp_path: Path) -> 
     assert desk.state("new").state == "waiting"
 
 
+def test_children_that_succeeded_stay_those_of_the_other_run_and_failed_ones_start_anew(tmp_path: Path) -> None:
+    code = """
+@step
+def text_of(name: str) -> str:
+    return (HERE / name).read_text()
+
+@workflow
+async def below(name: str) -> str:
+    return await text_of(name)
+
+@workflow
+async def flow() -> Any:
+    return [await below("good", key="good"), await below("bad", key="bad")]
+"""
+    desk = Desk(tmp_path)
+    (tmp_path / "good").write_text("fine")
+    desk.run(code)
+    assert desk.summary().status == "failed"
+    assert forked(desk).after == "good"
+    (tmp_path / "bad").write_text("mended")
+    assert finish(desk) == ["fine", "mended"]
+    assert {"new.bad", "wf.good", "wf.bad"} <= {head.run_id for head in desk.ledger.heads()}
+    assert desk.ledger.head("new.good") is None
+
+
+def test_an_at_most_once_step_that_runs_again_is_named(tmp_path: Path) -> None:
+    code = """
+@step(at_most_once=True)
+def pay() -> str:
+    effect("paid")
+    raise OSError("no answer")
+
+@workflow
+async def flow() -> Any:
+    await agent("writer", "w", returns=str, mock_output="w")
+    return await pay()
+"""
+    desk = Desk(tmp_path)
+    desk.run(code)
+    assert desk.summary().status == "failed"
+    assert forked(desk).again == ("pay",)
+    assert forked(desk, "wf@writer", "newer").again == ("pay",)
+    assert forked(desk, "wf@pay", "newest").again == ()
+
+
+def test_the_inbox_says_where_an_adopted_answer_was_given(desk: Desk) -> None:
+    forked(desk, "wf@ship")
+    (row,) = desk.workspace.reviews(run_id="new", status=None)
+    assert (row.provenance or {})["adopted_from"] == "wf"
+    desk.lose_index()
+    (row,) = desk.workspace.reviews(run_id="new", status=None)
+    assert (row.provenance or {})["adopted_from"] == "wf"
+
+
 # -- retry -------------------------------------------------------------------------------------------------------
 
 

@@ -118,6 +118,10 @@ def _tell_forked(scope: Scope, workspace: Workspace, done: Forked) -> None:
     warn_of_split(scope, workspace)
     state = workspace.state(done.run_id)
     new = workspace.find(done.run_id)
+    for key in done.again:
+        scope.output.talk(
+            f"warning: {key} was begun in {done.source.run_id} and may have had its effect; it runs again"
+        )
     trees = [f"{revision(each)}:{each.head.folder}" for each in (done.source, new)]
     line = git_line(workspace.paths.receipts, "diff", *trees, "--", ":!*README.md")
     document = {
@@ -131,6 +135,7 @@ def _tell_forked(scope: Scope, workspace: Workspace, done: Forked) -> None:
         "adopted": done.adopted,
         "after": done.after,
         "stopped": done.stopped,
+        "again": list(done.again),
         "state": state.state,
         "next_action": state.next_action,
         "git": line,

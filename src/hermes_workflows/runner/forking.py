@@ -53,13 +53,17 @@ class Wish:
 
 @dataclass(frozen=True)
 class Forked:
-    """What began. `after` is the key it goes on after, `stopped` why no more was adopted."""
+    """What began. `after` is the key it goes on after, `stopped` why no more was adopted.
+
+    `again` are at-most-once steps that were begun in the other run and are not adopted: in this one they run again.
+    """
 
     run_id: str
     source: Found
     adopted: int
     after: str | None
     stopped: str | None
+    again: tuple[str, ...] = ()
 
 
 def fork(workspace: Workspace, wish: Wish) -> Forked:
@@ -89,7 +93,10 @@ def fork(workspace: Workspace, wish: Wish) -> Forked:
     taken = [each.path for each in prefix.receipts if each.path not in answered]
     adopted = Adopted(wish.source.head.tip, tuple(taken), tuple(instead))
     workspace.begin(name, loaded, _naming(started, prefix, instead), adopted)
-    return Forked(name, wish.source, len(prefix.receipts), prefix.last_key, prefix.stopped)
+    # Also what came after the key that was named: whoever goes back behind a payment should hear of it.
+    _, whole = workspace.ledger.at(wish.source.head.tip)
+    again = tuple(sorted(_begun(whole) - {each.key for each in prefix.receipts}))
+    return Forked(name, wish.source, len(prefix.receipts), prefix.last_key, prefix.stopped, again)
 
 
 def retry_id(workspace: Workspace, run_id: str) -> str:
@@ -181,6 +188,11 @@ def _refused(wish: Wish, error: Divergence) -> InvalidInput | Divergence:
     )
     refused.details = error.details
     return refused
+
+
+def _begun(receipts: Iterable[Receipt]) -> set[str]:
+    """Steps of which an intent says that their effect may have happened."""
+    return {each.key for each in receipts if each.kind == "step" and each.status == "started"}
 
 
 def _key_of(error: Divergence) -> str:

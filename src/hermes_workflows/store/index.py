@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from ..core import layout
+from ..core.adoption import with_origin
 from ..core.receipts import Receipt
 from ..core.summary import summarize
 from ..core.timestamps import render_time
@@ -50,7 +51,7 @@ def review_rows(run_id: str, receipts: Iterable[Receipt]) -> tuple[ReviewRow, ..
 
     A response whose request is not among them gives a row without the question; the index merges both.
     """
-    return tuple(row for receipt in receipts if (row := _review_row(run_id, receipt)))
+    return tuple(row for receipt in with_origin(tuple(receipts)) if (row := _review_row(run_id, receipt)))
 
 
 def _review_row(run_id: str, receipt: Receipt) -> ReviewRow | None:
