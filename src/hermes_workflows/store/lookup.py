@@ -118,4 +118,6 @@ def _is_run_id(text: str) -> bool:
 
 
 def _no_commit(text: str) -> NotFound:
-    return NotFound(f"{text!r} is no commit of a run", hint="`hermes-workflows log RUN` shows a run's commits")
+    return NotFound(
+        f"{text!r} is no commit of a run", hint="`hermes-workflows log` shows the newest commit of each run"
+    )

@@ -223,7 +223,9 @@ class MemoryLedger:
             shown = ", ".join(whole[:12] for _, whole in found[:5])
             raise Conflict(f"several commits begin with {commit}: {shown}", hint="write more of the id")
         if not found:
-            raise NotFound(f"{commit!r} is no commit of a run", hint="`hermes-workflows log RUN` shows a run's commits")
+            raise NotFound(
+                f"{commit!r} is no commit of a run", hint="`hermes-workflows log` shows the newest commit of each run"
+            )
         return found[0]
 
     def _adopt(self, adopted: Adopted) -> Taken:
