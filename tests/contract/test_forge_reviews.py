@@ -158,3 +158,31 @@ def test_a_pull_request_of_something_else_is_not_found(desk_on_git: Desk) -> Non
     for branch in ("run/other", "main", "wf"):
         with pytest.raises(NotFound, match="no run of this workspace"):
             import_pull_request(desk_on_git.workspace, RecordedForge(replace(PULL, branch=branch)), 7)
+
+
+def test_whoever_changes_their_mind_before_anybody_looks_means_the_last(desk_on_git: Desk) -> None:
+    there = forge(
+        desk_on_git,
+        review(desk_on_git),
+        review(desk_on_git, id="32", state="CHANGES_REQUESTED", text="No."),
+        review(desk_on_git, id="33", state="COMMENTED", text="As I said."),
+    )
+    assert imported(desk_on_git, there).source == "32"
+    response = desk_on_git.workspace.review("wf", "ok").response
+    assert response is not None
+    assert response.output == {"action": "revise", "feedback": "No."}
+
+
+def test_a_bare_approval_of_two_open_questions_answers_neither_whoever_was_first(desk_on_git: Desk) -> None:
+    desk_on_git.ask("second")
+    block = '```json ok\n{"action": "approve", "feedback": ""}\n```'
+    there = forge(desk_on_git, review(desk_on_git, text=block), review(desk_on_git, id="32", login="bob"))
+    first, second = import_pull_request(desk_on_git.workspace, there, 7)
+    assert (first.key, first.outcome, second.outcome) == ("ok", "recorded", "refused")
+    assert "several questions wait (ok, second)" in second.reasons[0]
+    assert desk_on_git.workspace.review("wf", "second").open
+
+
+def test_a_review_of_a_commit_with_the_answer_in_it_is_too_late(desk_on_git: Desk) -> None:
+    desk_on_git.workspace.answer("wf", "ok", SHIP, person("bob"))
+    assert "had been answered at" in imported(desk_on_git, forge(desk_on_git)).reasons[0]

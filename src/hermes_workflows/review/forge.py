@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from ..core import layout
 from ..core.inert import inert
 from ..core.markdown import code_span
 from ..core.names import run_component
-from ..core.receipts import ReviewReceipt
+from ..core.receipts import Provenance, ReviewReceipt
 from ..errors import Conflict, IntegrityError, InvalidInput, NotFound
 from ..store.answers import blobs_of
 from .imported import Imported, answered, questions, reasons_of
@@ -65,11 +67,7 @@ def import_pull_request(workspace: Workspace, forge: Forge, number: int, run_id:
 
 def import_reviews(workspace: Workspace, forge: Forge, pull: PullRequest, run_id: str) -> list[Imported]:
     """The same for a pull request that is known to be of this run."""
-    done: list[Imported] = []
-    for review in forge.reviews(pull):
-        if is_answer(review):
-            done += _import_review(workspace, forge, pull, review, run_id)
-    return done
+    return _Import(workspace, forge, pull, run_id).all()
 
 
 def published_run(workspace: Workspace, pull: PullRequest) -> str:
@@ -84,70 +82,106 @@ def published_run(workspace: Workspace, pull: PullRequest) -> str:
     )
 
 
-def _import_review(
-    workspace: Workspace, forge: Forge, pull: PullRequest, review: ForgeReview, run_id: str
-) -> list[Imported]:
-    by = provenance_of(review, pull, verified=forge.verified)
-    if known := [key for key, each in questions(workspace, run_id).items() if each.has_heard(by)]:
-        return [Imported(run_id, key, review.id, by.by, "known", by.kind) for key in known]
-    reasons = objections(review, pull, forge.permission(pull, review.login) if review.login else "")
-    said, misread = _read(workspace, forge, pull, review, run_id)
-    reasons += misread
-    if reasons:
-        keys = [each.key or "" for each in said] or [""]
-        done = [Imported(run_id, key, review.id, by.by, "refused", by.kind, tuple(reasons)) for key in keys]
-    else:
-        done = [answered(workspace, run_id, review.id, by, each.key or "", each.payload) for each in said]
-    if told := list(dict.fromkeys(reason for one in done for reason in one.reasons)):
-        _reply(forge, pull, review, run_id, told)
-    return done
+@dataclass(frozen=True)
+class _Heard:
+    """A review, and what it says: to which questions, or why that cannot be told."""
+
+    review: ForgeReview
+    by: Provenance
+    known: tuple[str, ...] = ()
+    said: tuple[Said, ...] = ()
+    misread: tuple[str, ...] = ()
+
+    @property
+    def keys(self) -> list[str]:
+        return [each.key or "" for each in self.said]
 
 
-def _read(
-    workspace: Workspace, forge: Forge, pull: PullRequest, review: ForgeReview, run_id: str
-) -> tuple[list[Said], list[str]]:
-    """What a review answers, among the questions that were on the reviewer's screen as they are at home."""
-    asked = questions(workspace, run_id)
-    seen = [key for key, each in asked.items() if _was_seen(workspace, forge, pull, review, run_id, each.request)]
-    # An answered one is asked for its answer: then the reviewer is told who was first.
-    meant = [key for key in seen if asked[key].answer is None] or seen
-    if not meant:
-        short = review.commit[:12] or "an unknown commit"
-        return [], [
-            f"no question of {run_id} and its evidence are at {short} as they were asked: publish and review it"
-        ]
-    try:
-        return answers_of(review, {key: asked[key].returns for key in meant}), []
-    except InvalidInput as error:
-        return [], reasons_of(error)
+@dataclass(frozen=True)
+class _Import:
+    """One look at a pull request of a run."""
+
+    workspace: Workspace
+    forge: Forge
+    pull: PullRequest
+    run_id: str
+
+    def all(self) -> list[Imported]:
+        heard = [self._hear(review) for review in self.forge.reviews(self.pull) if is_answer(review)]
+        # Whoever has changed their mind before anybody looked means the last thing they said.
+        meant = [each for place, each in enumerate(heard) if not _taken_back(each, heard[place + 1 :])]
+        return [done for each in meant for done in self._take(each)]
+
+    def _take(self, heard: _Heard) -> list[Imported]:
+        review, by = heard.review, heard.by
+        if heard.known:
+            return [Imported(self.run_id, key, review.id, by.by, "known", by.kind) for key in heard.known]
+        reasons = objections(review, self.pull, self._permission(review.login)) + list(heard.misread)
+        if reasons:
+            keys = heard.keys or [""]
+            done = [Imported(self.run_id, key, review.id, by.by, "refused", by.kind, tuple(reasons)) for key in keys]
+        else:
+            done = [
+                answered(self.workspace, self.run_id, review.id, by, each.key or "", each.payload)
+                for each in heard.said
+            ]
+        if told := list(dict.fromkeys(reason for one in done for reason in one.reasons)):
+            _reply(self.forge, self.pull, review, self.run_id, told)
+        return done
+
+    def _permission(self, login: str) -> str:
+        return self.forge.permission(self.pull, login) if login else ""
+
+    def _hear(self, review: ForgeReview) -> _Heard:
+        by = provenance_of(review, self.pull, verified=self.forge.verified)
+        asked = questions(self.workspace, self.run_id)
+        if known := tuple(key for key, each in asked.items() if each.has_heard(by)):
+            return _Heard(review, by, known=known)
+        seen = [key for key, each in asked.items() if self._was_seen(review.commit, each.request)]
+        # What was open on the reviewer's screen, whatever has become of it since.
+        meant = [key for key in seen if self._blob(review.commit, layout.response(key)) is None]
+        if not meant:
+            return _Heard(review, by, misread=(self._nothing(review.commit, seen),))
+        try:
+            return _Heard(review, by, said=tuple(answers_of(review, {key: asked[key].returns for key in meant})))
+        except InvalidInput as error:
+            return _Heard(review, by, misread=tuple(reasons_of(error)))
+
+    def _nothing(self, commit: str, seen: Sequence[str]) -> str:
+        short = commit[:12] or "an unknown commit"
+        if seen:
+            return f"{', '.join(seen)} of {self.run_id} had been answered at {short}: publish and review it again"
+        return f"no question of {self.run_id} and its evidence are at {short} as they were asked: publish and review it"
+
+    def _was_seen(self, commit: str, request: ReviewReceipt) -> bool:
+        """Whether question and evidence at the reviewed commit are, blob for blob, the ones at home."""
+        ledger = self.workspace.ledger
+        asked = ledger.file(self.run_id, request.path) or b""
+        for path in (request.path, *blobs_of(asked)):
+            at_home = ledger.file(self.run_id, path)
+            if at_home is None or self._blob(commit, path) != _git_id(at_home):
+                return False
+        return True
+
+    def _blob(self, commit: str, path: str) -> str | None:
+        """git's id of a file of the run's folder, as the reviewed commit has it."""
+        try:
+            # Most reviews are of a commit of ours; nobody need be asked about those.
+            content = self.workspace.ledger.content(commit, path)
+            return None if content is None else _git_id(content)
+        except (NotFound, IntegrityError, Conflict):
+            pass
+        head = self.workspace.ledger.head(self.run_id)
+        assert head is not None  # its question was read
+        places = (f"{head.folder}/{path}", f"{INTO}/{run_component(self.run_id)}/{path}")
+        return next(filter(None, (self.forge.blob(self.pull, commit, place) for place in places)), None)
 
 
-def _was_seen(
-    workspace: Workspace, forge: Forge, pull: PullRequest, review: ForgeReview, run_id: str, request: ReviewReceipt
-) -> bool:
-    """Whether question and evidence at the reviewed commit are, blob for blob, the ones at home."""
-    ledger = workspace.ledger
-    asked = ledger.file(run_id, request.path) or b""
-    for path in (request.path, *blobs_of(asked)):
-        at_home = ledger.file(run_id, path)
-        if at_home is None or _blob_there(workspace, forge, pull, review.commit, run_id, path) != _git_id(at_home):
-            return False
-    return True
-
-
-def _blob_there(
-    workspace: Workspace, forge: Forge, pull: PullRequest, commit: str, run_id: str, path: str
-) -> str | None:
-    try:
-        # Most reviews are of a commit of ours; nobody need be asked about those.
-        content = workspace.ledger.content(commit, path)
-        return None if content is None else _git_id(content)
-    except (NotFound, IntegrityError, Conflict):
-        pass
-    head = workspace.ledger.head(run_id)
-    assert head is not None  # its question was read
-    places = (f"{head.folder}/{path}", f"{INTO}/{run_component(run_id)}/{path}")
-    return next(filter(None, (forge.blob(pull, commit, place) for place in places)), None)
+def _taken_back(heard: _Heard, later: Sequence[_Heard]) -> bool:
+    if heard.known or not heard.review.login:
+        return False
+    own = [each for each in later if each.review.login == heard.review.login]
+    return any(set(heard.keys) & set(each.keys) for each in own)
 
 
 def _git_id(content: bytes) -> str:
