@@ -18,6 +18,7 @@ from .registry import DatabasePaths, Registry
 from .sources import parsed
 from .store import peek
 from .store.fast_status import DatabaseGone, FastIndex
+from .store.maintenance import LOOSE_LIMIT, loose_objects
 from .store.queue_port import RunnerRow
 from .versions import versions
 from .workspace import Workspace
@@ -141,6 +142,8 @@ def _refs(workspace: Workspace) -> Iterator[Finding]:
         if path.stat().st_size == 0:
             hint = "remove it: its content is written again by the next attempt, or fetched from a clone"
             yield Finding("problem", f"{path} is empty", hint)
+    if (loose := loose_objects(receipts)) > 4 * LOOSE_LIMIT:
+        yield Finding("warning", f"{receipts} has about {loose:,} loose objects", "hermes-workflows maintenance run")
     for each in workspace.ledger.rejected():
         what = f"somebody had moved the ref of {each.run_id} to {each.commit[:12]}; it was put back"
         yield Finding("warning", what, f"see {each.ref}, then `git -C {receipts} update-ref -d {each.ref}`")

@@ -165,6 +165,9 @@ class Workspace:
         Raises Conflict when the id exists.
         """
         check_id("run id", run_id, self.redactor)
+        if self.queue.indexed(run_id) is not None:
+            # Somebody may have deleted its ref: the run comes back, and keeps its id.
+            self.went_on(run_id)
         files = source_files(loaded, self.redactor)
         entry = Entry(run_id, (draft(started, Author("workflow"), self.limits),), files=files)
         moment = started.execution.started_at or self.clock.now()

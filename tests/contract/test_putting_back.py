@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from tests.contract.forging import RUN, indexed, problems, replaced, told
 from tests.contract.ledgers import end_draft, finished, git, open_git, record, start, step_draft
 from tests.contract.queues import FrozenClock
+from tests.contract.workspaces import FLOW
 
+from hermes_workflows.errors import Conflict
+from hermes_workflows.opening import open_workspace
+from hermes_workflows.registry import parse
 from hermes_workflows.store import index
 from hermes_workflows.store.git_ledger import GitLedger
 from hermes_workflows.store.memory_queue import MemoryQueue
 from hermes_workflows.store.ports import Rejected
+from hermes_workflows.workspace import Surroundings
 
 IDENTITY = {f"GIT_{who}_{what}": "eve" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
 
@@ -185,3 +191,17 @@ def test_nothing_is_moved_where_nothing_can_be_compared(ledger: GitLedger, queue
     assert "holds no commit id" in told(problems(ledger, queue))
     (ledger.path / RUN).write_text(ours + "\n")
     assert problems(ledger, MemoryQueue(clock=FrozenClock())) == []
+
+
+def test_an_id_is_not_free_because_its_ref_was_deleted(tmp_path: Path) -> None:
+    (tmp_path / "flow.py").write_text(FLOW)
+    registry = parse("{}", tmp_path / ".hermes" / "workflows.registry.json")
+    around = Surroundings(FrozenClock(), {})
+    with closing(open_workspace(registry, registry.dbs["default"], around, create=True)) as workspace:
+        assert isinstance(workspace.ledger, GitLedger)
+        workspace.start("flow.py:launch", {"topic": "docs"}, run_id="wf")
+        tip = value(workspace.ledger, "refs/runs/wf")
+        git(workspace.ledger, "update-ref", "-d", "refs/runs/wf")
+        with pytest.raises(Conflict, match="another input"):
+            workspace.start("flow.py:launch", {"topic": "other"}, run_id="wf")
+        assert value(workspace.ledger, "refs/runs/wf") == tip
