@@ -6,6 +6,9 @@ heartbeats, why a runner found a run stuck) is read from the file when it can be
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
 from .core.clock import Clock
 from .errors import HermesError
 from .registry import DatabasePaths
@@ -13,7 +16,9 @@ from .store import index
 from .store.fast_status import DatabaseGone, FastIndex
 from .store.memory_queue import MemoryQueue
 from .store.ports import Ledger
-from .store.queue_port import RunnerRow, Stuck, WorkRow
+from .store.queue_port import Indexed, RunnerRow, Stuck, WorkRow
+
+T = TypeVar("T")
 
 
 class LookingQueue(MemoryQueue):
@@ -37,6 +42,34 @@ class LookingQueue(MemoryQueue):
         if self._file:
             self._file.close()
         super().close()
+
+
+class PeekingQueue(MemoryQueue):
+    """No index of its own, for who reads receipts and writes nothing: what the file knows helps to find runs faster."""
+
+    def __init__(self, paths: DatabasePaths, clock: Clock) -> None:
+        super().__init__(clock=clock)
+        self._file = _opened(paths)
+
+    def indexed(self, run_id: str) -> Indexed | None:
+        return self._asked(lambda file: file.indexed(run_id), None)
+
+    def matching(self, prefix: str, limit: int = 10) -> list[str]:
+        return self._asked(lambda file: file.matching(prefix, limit), [])
+
+    def stamp(self) -> str:
+        return self._asked(FastIndex.stamp, "")
+
+    def close(self) -> None:
+        if self._file:
+            self._file.close()
+        super().close()
+
+    def _asked(self, question: Callable[[FastIndex], T], nothing: T) -> T:
+        try:
+            return question(self._file) if self._file else nothing
+        except (DatabaseGone, HermesError):
+            return nothing
 
 
 def _opened(paths: DatabasePaths) -> FastIndex | None:

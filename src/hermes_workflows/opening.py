@@ -9,7 +9,7 @@ from pathlib import Path
 from .core.clock import Clock
 from .errors import IntegrityError, NotFound, StoreFailure
 from .loader import Loader
-from .looking import LookingQueue
+from .looking import LookingQueue, PeekingQueue
 from .registry import DatabasePaths, Registry
 from .store import index
 from .store.git_ledger import GitLedger
@@ -55,6 +55,13 @@ def open_receipts(registry: Registry, paths: DatabasePaths, surroundings: Surrou
     clock = surroundings.clock
     ledger = GitLedger.open(paths.receipts, create=False, clock=clock, committer="hermes-workflows")
     return Workspace(registry, paths, ledger, MemoryQueue(clock=clock), surroundings)
+
+
+def open_peeking(registry: Registry, paths: DatabasePaths, surroundings: Surroundings) -> Workspace:
+    """The same, where the index may help to find a run; it is not written either."""
+    workspace = open_receipts(registry, paths, surroundings)
+    workspace.queue = PeekingQueue(paths, surroundings.clock)
+    return workspace
 
 
 def open_apart(registry: Registry, paths: DatabasePaths, surroundings: Surroundings) -> Workspace:

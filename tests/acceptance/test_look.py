@@ -138,11 +138,19 @@ def test_a_fetched_run_is_acted_on_by_nobody_here(fetched: Place) -> None:
     assert fetched.run("review", "respond", "origin/wf", "review_draft", "--action", "approve").code == 5
 
 
-def test_looking_writes_nothing(here: Place) -> None:
-    here.sqlite.unlink()
-    before = here.git("for-each-ref"), here.git("count-objects")
-    assert here.run("show", "wf@writer").code == here.run("log", "wf").code == here.run("log").code == 0
-    assert (here.git("for-each-ref"), here.git("count-objects")) == before
+def test_looking_writes_nothing_not_even_a_lost_index(tmp_path: Path) -> None:
+    there = place(tmp_path / "ws")
+    there.start()
+    for file in there.sqlite.parent.glob("*.sqlite*"):
+        file.unlink()
+    before = _files(there.root)
+    assert there.run("show", "w").json["workflow_id"] == "wf"
+    assert there.run("log", "wf").code == there.run("log", "wf", "--graph").code == there.run("log").code == 0
+    assert _files(there.root) == before
+
+
+def _files(root: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
 
 
 @pytest.mark.parametrize(

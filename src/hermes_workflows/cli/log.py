@@ -51,7 +51,7 @@ def _log_run(scope: Scope, run: str, limit: int | None) -> None:
     from ..core.outline import lines_of
 
     paths = scope.holding(run)
-    with scope.look(paths) as workspace:
+    with scope.peek(paths) as workspace:
         found = workspace.find(run)
     lines = lines_of(found.receipts)[-limit:] if limit else lines_of(found.receipts)
     line = git_line(paths.receipts, "log", "--reverse", revision(found))
@@ -64,7 +64,7 @@ def _log_graph(scope: Scope, run: str) -> None:
     from ..core.outline import calls_of, tree_of
 
     paths = scope.holding(run)
-    with scope.look(paths) as workspace:
+    with scope.peek(paths) as workspace:
         found = workspace.find(run)
     tree = tree_of(calls_of(found.receipts))
     line = git_line(paths.receipts, "ls-tree", "-r", "--name-only", f"{revision(found)}:{found.head.folder}")
@@ -77,7 +77,7 @@ def _log_runs(scope: Scope, limit: int) -> None:
     shown: list[dict[str, Any]] = []
     lines = []
     for paths in scope.every():
-        with scope.look(paths) as workspace:
+        with scope.peek(paths) as workspace:
             shown += _runs(workspace, limit)
         globs = ("--glob=refs/runs/*", "--glob=refs/remotes/*/runs/*")
         lines.append(git_line(paths.receipts, "log", "--no-walk", "--oneline", *globs))

@@ -28,7 +28,7 @@ _TEXT = 4_000
 def show(scope: Scope, run: str) -> None:
     """Show a run, or one of its calls: request, answer, transcript, evidence."""
     paths = scope.holding(run)
-    with scope.look(paths) as workspace:
+    with scope.peek(paths) as workspace:
         found = workspace.find(run)
         forks = [] if found.remote else workspace.queue.started_from(found.run_id)
     if found.key is None:

@@ -93,7 +93,7 @@ class Scope:
     def _finds(self, paths: DatabasePaths, run: str) -> bool:
         """By its receipts: a commit, or a run that was fetched."""
         try:
-            with self.look(paths) as workspace:
+            with self.peek(paths) as workspace:
                 return bool(workspace.find(run))
         except Conflict:
             return True
@@ -103,6 +103,18 @@ class Scope:
     def look(self, paths: DatabasePaths | None = None) -> AbstractContextManager[Workspace]:
         """The workspace for a command that changes nothing; it may lie on a disk that takes no writing."""
         return self.open(paths, look=True)
+
+    @contextmanager
+    def peek(self, paths: DatabasePaths) -> Iterator[Workspace]:
+        """The workspace for a command that only reads receipts: nothing at all is written, not even a lost index."""
+        from ..opening import open_peeking
+        from ..workspace import Surroundings
+
+        workspace = open_peeking(self.registry, paths, Surroundings(self.clock, self.session.environment))
+        try:
+            yield workspace
+        finally:
+            workspace.close()
 
     @contextmanager
     def open(self, paths: DatabasePaths | None = None, *, create: bool = False, **options: Any) -> Iterator[Workspace]:
