@@ -33,9 +33,9 @@ from .workspace import Workspace
 _HEADS = "refs/heads/"
 _ADDRESS = re.compile(
     r"(?:(?:https?|ssh|git)://(?:[^@/]+@)?(?P<host>[\w.-]+)(?::\d+)?/|(?:[^@/:]+@)?(?P<scp>[\w-]+(?:\.[\w-]+)+):/?)"
-    r"(?P<path>[\w.-]+/[\w.-]+?)(?:\.git)?/?"
+    r"(?P<path>\w[\w.-]*/(?!\.+/?$)[\w.-]+?)(?:\.git)?/?"
 )
-_SLUG = re.compile(r"(?:(?P<host>[\w-]+(?:\.[\w-]+)+)/)?(?P<path>[\w-][\w.-]*/[\w.-]+)")
+_SLUG = re.compile(r"(?:(?P<host>[\w-]+(?:\.[\w-]+)+)/)?(?P<path>\w[\w.-]*/(?!\.+$)[\w.-]+)")
 _LINK = re.compile(r"\]\((?=(?:artifacts|reviews|steps|timers|signals|control|source|run\.json|result\.json)[/)])")
 
 

@@ -219,3 +219,17 @@ def test_what_cannot_be_published_is_told(here: Place) -> None:
     assert here.run("publish", "wf", "--base", "main").code == 2
     assert here.run("publish", "wf", "--remote", "nowhere").code == 4
     assert here.run("review", "import", "--pr", "99").code == 4
+
+
+def test_a_runner_takes_an_answer_that_is_pushed_here(here: Place, tmp_path: Path) -> None:
+    commands = f"""
+        git clone -q {here.receipts} {tmp_path}/clone && cd {tmp_path}/clone
+        git config user.name Ana && git config user.email ana@example.org
+        git fetch -q origin refs/runs/wf && git switch -q --detach FETCH_HEAD
+        cd runs/*/wf/reviews/review_draft && echo '{{"action": "approve"}}' > response.json
+        git add . && git commit -q -m Answer && git push -q origin HEAD:refs/heads/answer/wf
+    """
+    subprocess.run(["sh", "-ec", commands], check=True, capture_output=True)
+    here.work()
+    assert here.run("status", "wf").json["status"] == "completed"
+    assert here.git("for-each-ref", "refs/heads/answer") == ""

@@ -16,6 +16,7 @@ from hermes_workflows.settings import (
     EnvironmentRules,
     FromEnvironment,
     Prices,
+    PullRequests,
     chosen_agent,
 )
 
@@ -135,3 +136,23 @@ def test_rules_pass_what_every_program_needs_and_deny_wins() -> None:
     assert [rules.passes(name) for name in ("APP_MODE", "PATH", "HOME", "LANG")] == [True] * 4
     assert [rules.passes(name) for name in ("APP_KEY", "LC_ALL", "OTHER", "app_mode")] == [False] * 4
     assert EnvironmentRules(None, ("X",)).passes("ANYTHING")
+
+
+def test_pull_requests_name_a_repository_and_how_often_to_look() -> None:
+    assert parsed(pull_requests="acme/runs").pull_requests == PullRequests("acme/runs", 60.0)
+    told = parsed(pull_requests={"repository": "ghe.example.org/acme/runs", "every": 5})
+    assert told.pull_requests == PullRequests("ghe.example.org/acme/runs", 5.0)
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ({"every": 5}, "pull_requests.repository is missing"),
+        ("runs", "pull_requests.repository names no repository"),
+        ({"repository": "a/b", "every": 0}, "pull_requests.every must be a number above 0"),
+        ({"repositry": "a/b"}, "pull_requests.repositry is not a known key"),
+    ],
+)
+def test_pull_requests_that_nobody_could_look_at_are_refused(said: Any, why: str) -> None:
+    with pytest.raises(InvalidInput, match=why):
+        parsed(pull_requests=said)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.contract.ledgers import finished, git, record, start, step_draft
-from tests.contract.remotes import add_remote, bare, http, reach, refs_of, ssh, workspace
+from tests.contract.remotes import add_remote, bare, http, liar, reach, refs_of, ssh, workspace
 
 from hermes_workflows.errors import HermesError, IntegrityError, InvalidInput, NotFound, RemoteFailure
 from hermes_workflows.store.git_ledger import GitLedger
@@ -248,6 +249,41 @@ def test_ssh_is_spoken(kind: str, address: str, tmp_path: Path, ledger: GitLedge
     assert "ada@host.invalid" in (tmp_path / "asked").read_text()
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["refs/runs/../../heads/ledger", "refs/heads/../../heads/x", "refs/runs/a.lock", "refs/heads/a b", "refs/runs/"],
+)
+def test_a_name_that_leads_elsewhere_is_not_followed(
+    kind: str, name: str, tmp_path: Path, ledger: GitLedger, hub: Path
+) -> None:
+    git(ledger, "config", "remote.liar.url", "ssh://host.invalid/x")
+    program = liar(tmp_path, "refs/heads/main", name)
+    before = refs_of(ledger)
+    with contextlib.suppress(HermesError):
+        reach(ledger, kind, "liar", GIT_SSH_COMMAND=str(program), GIT_SSH_VARIANT="ssh").fetch(prune=False)
+    added = {ref: oid for ref, oid in refs_of(ledger).items() if ref not in before}
+    assert added in ({}, {"refs/remotes/liar/main": GENESIS})
+    assert not list(ledger.path.rglob("*.lock"))
+
+
+def test_a_branch_that_became_a_folder_is_told_and_pruned(kind: str, ledger: GitLedger, hub: Path) -> None:
+    git(ledger, "push", "origin", "main:refs/heads/main", "main:refs/heads/answer")
+    reach(ledger, kind).fetch(prune=False)
+    git(hub, "update-ref", "-d", "refs/heads/answer")
+    git(hub, "update-ref", "refs/heads/answer/wf_a", GENESIS)
+    with pytest.raises(RemoteFailure) as raised:
+        reach(ledger, kind).fetch(prune=False)
+    assert "fetch --prune" in str(raised.value.hint)
+    reach(ledger, kind).fetch(prune=True)
+    assert refs_of(ledger, "refs/remotes").keys() == {"refs/remotes/origin/answer/wf_a", "refs/remotes/origin/main"}
+
+
+def test_thousands_of_refs_are_sent(kind: str, ledger: GitLedger, hub: Path) -> None:
+    values = {f"refs/runs/wf_{number}": GENESIS for number in range(1_200)}
+    assert reach(ledger, kind).push(values) == {}
+    assert refs_of(hub) == values
+
+
 def test_http_is_spoken(kind: str, tmp_path: Path, ledger: GitLedger, hub: Path) -> None:
     finished(ledger, "wf_a")
     with http(tmp_path, password="right") as address:
@@ -297,3 +333,15 @@ def test_both_ways_see_the_same_refs(ledger: GitLedger, hub: Path) -> None:
     git(ledger, "push", "origin", "main", "refs/runs/wf_a", "main:refs/tags/v1", "main:refs/x/refs/heads/y")
     seen: list[Transport] = [reach(ledger, "git"), reach(ledger, "dulwich")]
     assert seen[0].refs() == seen[1].refs() == {"refs/heads/main": GENESIS, "refs/runs/wf_a": tip(ledger, "wf_a")}
+
+
+def test_a_ref_is_replaced_only_where_it_is_what_was_expected(kind: str, ledger: GitLedger, hub: Path) -> None:
+    start(ledger)
+    start(ledger, "wf_b")
+    ours, other = tip(ledger, "wf_a"), tip(ledger, "wf_b")
+    branch = "refs/heads/run/wf_a"
+    reach(ledger, kind).push({branch: other})
+    assert reach(ledger, kind).replace(branch, GENESIS, ours)
+    assert refs_of(hub, "refs/heads") == {branch: other}
+    assert reach(ledger, kind).replace(branch, other, ours) is None
+    assert refs_of(hub, "refs/heads") == {branch: ours}
