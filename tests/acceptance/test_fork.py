@@ -112,3 +112,20 @@ def test_retry_forks_what_has_failed(failed: Place) -> None:
     assert (done.code, done.json["workflow_id"], done.json["adopted"]) == (0, "wf-retry-1", 3)
     assert drain(failed, "wf-retry-1") == "completed"
     assert failed.run("retry", "wf-retry-1").code == 5
+
+
+def test_a_fetched_run_is_forked_as_it_came_and_not_at_all_when_it_is_not_sound(failed: Place, tmp_path: Path) -> None:
+    receipts, there = str(failed.receipts), "refs/remotes/origin/runs"
+    tip = plain_git(receipts, "rev-parse", "runs/wf")
+    plain_git(receipts, "update-ref", f"{there}/wf", tip)
+    assert failed.run("fork", "origin/wf@read", "--id", "mine").json["after"] == "read"
+    tampered = plain_git(receipts, "commit-tree", f"{tip}^{{tree}}", "-p", f"{tip}~2", "-m", "x")
+    plain_git(receipts, "update-ref", f"{there}/wf", tampered)
+    done = failed.run("fork", "origin/wf@read", "--id", "never")
+    assert (done.code, "comes from elsewhere and is not sound" in done.error["message"]) == (6, True), done.stderr
+
+
+def plain_git(receipts: str, *arguments: str) -> str:
+    who = ["-c", "user.name=x", "-c", "user.email=x@example.invalid"]
+    done = subprocess.run(["git", "-C", receipts, *who, *arguments], capture_output=True, text=True, check=True)
+    return done.stdout.strip()

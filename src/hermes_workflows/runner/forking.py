@@ -24,7 +24,7 @@ from ..errors import Conflict, Divergence, InvalidInput, NotFound
 from ..finding import Found, of_key
 from ..starting import check_id, recorded_names, secrets_named
 from ..store.ports import Adopted
-from .found_code import is_ours, load_found
+from .found_code import check_found, is_ours, load_found
 from .slices import Decider, SliceLimits
 
 if TYPE_CHECKING:
@@ -70,13 +70,14 @@ def fork(workspace: Workspace, wish: Wish) -> Forked:
     """Begin a run with receipts of another one, and queue it.
 
     Raises Conflict for an id that exists, InvalidInput for an input or an answer that does not fit, NotFound for an
-    answer to a key that has no result, and Divergence when the present code does not fit what is recorded up to the
-    key that the source names.
+    answer to a key that has no result, IntegrityError for a run from elsewhere that is not sound, and Divergence when
+    the present code does not fit what is recorded up to the key that the source names.
     """
     name = check_run_id(wish.run_id)
     check_id("run id", name, workspace.redactor)
     if workspace.ledger.head(name) is not None:
         raise Conflict(f"run {name} exists already", hint="choose another id")
+    check_found(workspace, wish.source)
     there = next(each for each in wish.source.receipts if isinstance(each, RunStarted))
     loaded = load_found(workspace, wish.source)
     for secret in (*secrets_named(loaded), *recorded_names(wish.source.receipts)):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..core.history import fold
 from ..core.receipts import Receipt, RunStarted
+from ..errors import IntegrityError
 from ..finding import Found
 from ..loader import LoadedWorkflow
 
@@ -27,6 +28,21 @@ def load_found(workspace: Workspace, found: Found) -> LoadedWorkflow:
     if is_ours(workspace, found):
         return workspace.loader.load(ref)
     return workspace.loader.load_foreign(ref)
+
+
+def check_found(workspace: Workspace, found: Found) -> None:
+    """Refuse receipts of a run that was not started here and is not sound: they would become part of one of ours.
+
+    Raises IntegrityError with the first problem.
+    """
+    if is_ours(workspace, found):
+        return
+    for problem in workspace.ledger.verify(found.run_id, found.head.tip):
+        where = " ".join(filter(None, (problem.commit[:12], problem.path)))
+        raise IntegrityError(
+            f"{found.run_id} comes from elsewhere and is not sound: {where} {problem.message}",
+            hint=f"`hermes-workflows verify {found.head.tip[:12]}` shows every such place; nothing of it is taken over",
+        )
 
 
 def is_ours(workspace: Workspace, found: Found) -> bool:

@@ -14,7 +14,7 @@ from ..core.receipts import RunStarted
 from ..errors import Conflict, InvalidInput
 from ..starting import check_id, recorded_names, secrets_named
 from .forking import following
-from .found_code import load_found
+from .found_code import check_found, load_found
 from .reusing import KINDS
 
 if TYPE_CHECKING:
@@ -38,8 +38,8 @@ class Reproduction:
 def reproduce(workspace: Workspace, wish: Reproduction) -> None:
     """Record the start of a reproduction, and queue it.
 
-    Raises InvalidInput for an input that the present code does not take or a word that names no kind of call, and
-    Conflict for an id that exists.
+    Raises InvalidInput for an input that the present code does not take or a word that names no kind of call,
+    Conflict for an id that exists, and IntegrityError for a run from elsewhere that is not sound.
     """
     name = check_run_id(wish.run_id)
     check_id("run id", name, workspace.redactor)
@@ -52,6 +52,7 @@ def reproduce(workspace: Workspace, wish: Reproduction) -> None:
         )
     if workspace.ledger.head(name) is not None:
         raise Conflict(f"run {name} exists already", hint="choose another id")
+    check_found(workspace, wish.source)
     there = next(each for each in wish.source.receipts if isinstance(each, RunStarted))
     loaded = workspace.loader.load(there.request.workflow) if wish.checked else load_found(workspace, wish.source)
     for secret in (*secrets_named(loaded), *recorded_names(wish.source.receipts)):
