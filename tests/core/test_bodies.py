@@ -47,7 +47,7 @@ def test_entities_cannot_write_what_the_text_may_not(entity: str) -> None:
 
 
 def test_what_is_inert_stays_as_it_is() -> None:
-    prose = "# Run `wf`\n\n/usr/bin/env, std::vector, 3:45, a/b, x != y, &lt;b&gt; and fixes nothing.\n"
+    prose = "# Run `wf`\n\n6 closed\n\n## Next\n\nfixed utf-8\n\n/usr/bin/env, std::vector, 3:45, a/b, x != y, &lt;b&gt; and fixes nothing.\n"
     assert inert(prose) == prose
     once = inert("@a fixes #1 ::x::\n/merge &#64;a")
     assert inert(once) == once
@@ -82,3 +82,12 @@ def test_no_cut_is_inside_a_fence() -> None:
 
 def test_characters_beyond_the_first_plane_count_as_forges_may_count_them() -> None:
     assert size(body("\n".join(["# Run", *("- 🌈" * 3 for _ in range(15_000))]))) <= LIMIT
+
+
+def test_many_sections_leave_room_for_the_first_and_the_last() -> None:
+    middle = "".join(f"### Call {number}\n\n```text\n{'z' * 300}\n```\n\n" for number in range(20_000))
+    made = body(f"# Run\n\nsummary\n\n{middle}## Reviews\n\nthe end\n", whole="`README.md`")
+    assert size(made) <= LIMIT
+    assert "summary" in made
+    assert made.endswith("## Reviews\n\nthe end\n")
+    assert made.count("```") % 2 == 0

@@ -24,6 +24,8 @@ _ROW = re.compile(r"\s*(?:\||[-*+] |\d+[.)] )")
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 # What is said in place of what is left out, at most.
 _NOTE_SIZE = 200
+# Sections at the beginning, and at the end, that stay ones of their own.
+_ENDS = 50
 
 
 @dataclass
@@ -42,9 +44,17 @@ def body(readme: str, *, limit: int = LIMIT, whole: str = "") -> str:
     text = inert(readme)
     if size(text) <= limit:
         return text
-    sections = list(_sections(text))
+    sections = _fewer(list(_sections(text)))
     shares = _shares([each.size for each in sections], limit - _NOTE_SIZE * len(sections))
     return "".join(_cut(section, share, whole) for section, share in zip(sections, shares, strict=True))
+
+
+def _fewer(sections: list[_Section]) -> list[_Section]:
+    """At most as many as may each say that something is left out; of more, those in the middle become one."""
+    if len(sections) <= 2 * _ENDS:
+        return sections
+    between = _Section([block for each in sections[_ENDS:-_ENDS] for block in each.blocks])
+    return [*sections[:_ENDS], between, *sections[-_ENDS:]]
 
 
 def size(text: str) -> int:

@@ -17,7 +17,7 @@ _ENTITY = re.compile(r"&(?=(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z]{2,10});)")
 # Characters that an entity may not stand for: those that the rules below look for.
 _MARKS = frozenset("@#!:/~%")
 _CLOSING = r"clos(?:e[sd]?|ing)|fix(?:e[sd]|ing)?|resolv(?:e[sd]?|ing)|implement(?:s|ed|ing)?"
-_REFERENCE = r"[#!]|GH-|https?:|[\w.-]+/[\w.-]+[#!]|[a-z][a-z0-9_]+-[0-9]"
+_REFERENCE = rf"(?:[\w.-]+/[\w.-]+)?[#!][\\&]?{GAP}|GH-{GAP}|https?:|(?-i:[A-Z][A-Z0-9_]+-[0-9])"
 
 _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(rf"@(?!{GAP})"), f"@{GAP}"),
