@@ -19,6 +19,7 @@ from hermes_workflows.store.dulwich_transport import DulwichTransport
 from hermes_workflows.store.git_ledger import GitLedger
 from hermes_workflows.store.git_transport import GitTransport
 from hermes_workflows.store.remotes import Transport, find_remote
+from hermes_workflows.store.repository import GENESIS
 
 ENVIRONMENT = {"PATH": os.environ["PATH"], "HOME": "/nonexistent"}
 
@@ -111,3 +112,14 @@ def http(root: Path, password: str | None = None) -> Iterator[str]:
 class _Quiet(WSGIRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  # the base class calls it so
         pass
+
+
+def liar(folder: Path, *names: str) -> Path:
+    """A program in the place of ssh whose far end says that it has the genesis commit under these names."""
+    capabilities = "\0ofs-delta agent=liar"
+    lines = [f"{GENESIS} {name}{capabilities if at == 0 else ''}\n".encode() for at, name in enumerate(names)]
+    (folder / "said").write_bytes(b"".join(b"%04x%s" % (len(line) + 4, line) for line in lines) + b"0000")
+    program = folder / "liar"
+    program.write_text(f"#!/bin/sh\ncat '{folder}/said'\ncat > /dev/null\n")
+    program.chmod(0o755)
+    return program

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,9 +29,11 @@ from hermes_workflows.core.receipts import Author, Draft, Execution, Provenance,
 from hermes_workflows.errors import Conflict, HermesError, IntegrityError, InvalidInput, NotFound
 from hermes_workflows.registry import parse
 from hermes_workflows.review.resolving import Resolution
+from hermes_workflows.store import git_binary
 from hermes_workflows.store.git_ledger import GitLedger
 from hermes_workflows.store.memory_queue import MemoryQueue
 from hermes_workflows.store.ports import Entry
+from hermes_workflows.store.quarantine import Quarantine
 from hermes_workflows.store.repository import GENESIS
 from hermes_workflows.workspace import Surroundings, Workspace
 
@@ -395,6 +398,20 @@ def test_any_changed_byte_of_a_bundles_pack_is_found(ours: Workspace, theirs: Wo
         with pytest.raises(HermesError):
             exchange.import_bundle(ours, file)
     assert ours.runs() == []
+
+
+def test_a_pack_with_a_hole_is_refused(ours: Workspace, theirs: Workspace, tmp_path: Path) -> None:
+    tip = whole_run(theirs)
+    path = store(theirs).path
+    hole = git(store(theirs), "rev-parse", f"{tip}:runs/{DAY}/wf_a/steps/a.json").strip()
+    names = [line[:40] for line in git(store(theirs), "rev-list", "--objects", tip).splitlines()]
+    wanted = "\n".join(name for name in names if name != hole).encode()
+    command = ["git", "-C", str(path), "pack-objects", "--stdout", "-q"]
+    pack = subprocess.run(command, input=wanted, capture_output=True, check=True).stdout
+    with Quarantine(store(ours).path, store(ours).disk, git_binary.find(ours.environment)) as quarantine:
+        (tmp_path / "pack").write_bytes(pack)
+        with open(tmp_path / "pack", "rb") as file, pytest.raises(IntegrityError, match="no sound pack"):
+            quarantine.take(file)
 
 
 def test_what_a_killed_import_left_is_swept_by_a_later_one(ours: Workspace, theirs: Workspace, tmp_path: Path) -> None:
