@@ -13,6 +13,7 @@ from hermes_workflows.core.receipts import (
     CallReceipt,
     Evidence,
     Execution,
+    Failure,
     Receipt,
     ReviewReceipt,
     ReviewRequest,
@@ -59,6 +60,18 @@ def test_every_call_has_a_row_with_duration_and_cost() -> None:
     assert "| `count` | bash | `ls \\| wc` | completed | 1.5 s |  |  |" in shown
     assert "| `docs/write` | agent | `writer` | completed | 1.5 s | 1,200, 30 | 0.0123 |" in shown
     assert "```mermaid\nflowchart TD" in shown
+
+
+def test_why_a_call_failed_stands_below_the_table() -> None:
+    shown = readme(called(1, "write", status="failed", error=Failure(type="AgentFailed", message="no `answer`")))
+    assert "\n\n- `write` failed: `` no `answer` ``\n\n" in shown
+    assert "class c0 failed" in shown
+
+
+def test_an_input_of_several_lines_has_a_section_of_its_own() -> None:
+    given = STARTED.model_copy(update={"request": RunRequest(workflow="w", input={"notes": "# A\n\nb", "n": 1})})
+    shown = render(summarize("wf", [given]), [given]).decode()
+    assert '## Input\n\nGiven: `{"n": 1}`\n\n`notes`:\n\n> # A\n>\n> b\n\n## How to go on' in shown
 
 
 def test_a_draft_is_shown_as_the_markdown_it_is() -> None:

@@ -141,7 +141,8 @@ def _row(line: Line, run_id: str) -> tuple[str, ...]:
     what = line.key or run_id
     named = f"{line.kind} {one_line(line.what, 40)}".strip()
     label = what if line.kind in ("run", "result") else f"{what} ({named})"
-    return str(line.seq), clock_time(line.when), line.who, label, line.status, duration(line.seconds), cost(line.usage)
+    status = f"{line.status}: {one_line(line.error, 60)}" if line.error else line.status
+    return str(line.seq), clock_time(line.when), line.who, label, status, duration(line.seconds), cost(line.usage)
 
 
 def _branch_document(branch: Branch) -> dict[str, Any]:

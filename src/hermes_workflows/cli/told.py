@@ -53,7 +53,7 @@ def call_line(ran: Ran) -> str:
 
     spent = [duration(ran.seconds), f"{cost(ran.usage)} USD" if cost(ran.usage) else ""]
     facts = ", ".join(filter(None, [f"{ran.kind} {one_line(ran.name, 40)}".strip(), *spent, ran.child or ""]))
-    return f"{ran.key.rpartition('/')[2]}: {ran.status} ({facts})"
+    return f"{ran.key.rpartition('/')[2]}: {ran.status} ({facts})" + (f": {one_line(ran.error)}" if ran.error else "")
 
 
 def clock_time(moment: str | None) -> str:

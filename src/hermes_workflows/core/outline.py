@@ -47,6 +47,7 @@ class Line:
     when: str | None
     seconds: float | None
     usage: Sum | None
+    error: str | None
 
 
 @dataclass(frozen=True)
@@ -231,6 +232,7 @@ def _line(receipt: Receipt) -> Line:
         when=render_time(moment) if moment else None,
         seconds=execution.duration_seconds,
         usage=execution.usage.model_dump() if execution.usage else None,
+        error=receipt.error.message if receipt.error else None,
     )
 
 

@@ -46,6 +46,7 @@ def render(summary: RunSummary, receipts: Sequence[Receipt], outline: Outline | 
     questions, shown = _questions(receipts)
     lines = [
         *_facts(summary, receipts),
+        *_section("Input", _long_input(receipts)),
         *_section("What ran", _ran(summary, calls)),
         *_section("Questions", questions),
         *_section("Drafts", _texts(calls, "texts", _DRAFTS, shown)),
@@ -90,6 +91,12 @@ def _input(receipts: Sequence[Receipt]) -> Any:
     return next((receipt.request.input for receipt in receipts if receipt.path == layout.RUN), None)
 
 
+def _long_input(receipts: Sequence[Receipt]) -> list[str]:
+    """An input that holds texts: a line of it tells nothing."""
+    given = _input(receipts)
+    return _shown("Given", given)[1:] if texts_of(given) else []
+
+
 def _end(summary: RunSummary) -> list[str]:
     lines = [f"- Cancelled: {why_cancelled(summary)}"] if summary.status == "cancelled" else []
     if summary.error:
@@ -128,6 +135,8 @@ def _ran(summary: RunSummary, outline: Outline) -> list[str]:
     lines += [f"The diagram shows {MOST} calls of {len(calls) + more:,}.", ""] if hidden > 0 else []
     lines += ["| call | kind | what | status | took | tokens in, out | USD |", "|---|---|---|---|--:|--:|--:|"]
     lines += [_row(ran) for ran in calls]
+    failures = [f"- {code_span(ran.key)} {ran.status}: {code_span(ran.error)}" for ran in calls if ran.error]
+    lines += ["", *failures] if failures else []
     said = f"`hermes-workflows log {summary.run_id}` lists them"
     return [*lines, "", f"{more:,} more calls ran between these; {said}."] if more else lines
 
