@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import secrets
+from contextlib import closing
 from functools import cached_property
 from pathlib import Path
 
 from .core.clock import Clock
-from .errors import IntegrityError, NotFound, StoreFailure
+from .errors import HermesError, IntegrityError, NotFound, StoreFailure
 from .loader import Loader
 from .looking import LookingQueue, PeekingQueue
 from .registry import DatabasePaths, Registry
 from .store import index
+from .store.fast_status import DatabaseGone, FastIndex
 from .store.git_ledger import GitLedger
 from .store.index import IndexQueue
 from .store.memory_queue import MemoryQueue
+from .store.sealing import Recall
 from .store.sqlite_queue import SqliteQueue
 from .workspace import Surroundings, Workspace
 
@@ -43,6 +46,7 @@ def open_workspace(
         paths.receipts.parent.mkdir(parents=True, exist_ok=True)
     clock = surroundings.clock
     ledger = GitLedger.open(paths.receipts, create=create, clock=clock, committer=committer)
+    ledger.ask(_recall(paths))
     queue = _queue(paths, ledger, clock, lease_seconds, look)
     return Workspace(registry, paths, ledger, queue, surroundings, loader)
 
@@ -61,6 +65,8 @@ def open_peeking(registry: Registry, paths: DatabasePaths, surroundings: Surroun
     """The same, where the index may help to find a run; it is not written either."""
     workspace = open_receipts(registry, paths, surroundings)
     workspace.queue = PeekingQueue(paths, surroundings.clock)
+    if isinstance(workspace.ledger, GitLedger):
+        workspace.ledger.ask(_recall(paths))
     return workspace
 
 
@@ -95,6 +101,20 @@ def _queue(paths: DatabasePaths, ledger: GitLedger, clock: Clock, lease_seconds:
         if not look:
             raise
         return LookingQueue(paths, ledger, clock)
+
+
+def _recall(paths: DatabasePaths) -> Recall:
+    """Where the index remembers a sealed run to end. By a look of its own: the queue may just be asking the ledger."""
+
+    def recall(run_id: str) -> str | None:
+        try:
+            with closing(FastIndex(paths.sqlite)) as known:
+                row = known.indexed(run_id)
+        except (DatabaseGone, HermesError):
+            return None
+        return row.tip if row else None
+
+    return recall
 
 
 def _refuse_half(paths: DatabasePaths, create: bool) -> None:

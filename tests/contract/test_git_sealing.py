@@ -180,3 +180,31 @@ def test_a_run_is_sealed_while_others_write(ledger: GitLedger) -> None:
     record(ledger, "wf_open", end_draft("failed"))
     ledger.seal(keep=0)
     assert git(ledger, "log", "-1", "--format=%s", "ledger") == "seal wf_open: failed\n"
+
+
+def test_what_an_index_recalls_of_a_sealed_run_saves_reading_the_seals(ledger: GitLedger) -> None:
+    tips = {f"wf_{number}": finished(ledger, f"wf_{number}").head.tip for number in range(5)}
+    ledger.seal(keep=0)
+    other = open_git(ledger.path.parent)
+    other.ask(tips.get)
+    reads: list[bytes] = []
+    read = other.objects.read
+    other.objects.read = lambda oid, kind: reads.append(oid) or read(oid, kind)  # type: ignore[method-assign, func-returns-value]
+    assert other.head("wf_0") == ledger.head("wf_0")
+    seals = set(git(ledger, "rev-list", "--first-parent", "ledger").split())
+    assert len(seals & {oid.hex() for oid in reads}) == 1
+    other.close()
+
+
+@pytest.mark.parametrize("recalled", ["0" * 40, GENESIS, "of another run", "of an earlier state"])
+def test_what_an_index_recalls_wrongly_is_not_believed(ledger: GitLedger, recalled: str) -> None:
+    early = start(ledger, "wf_a").head.tip
+    tip = record(ledger, "wf_a", end_draft()).head.tip
+    known = {"of another run": finished(ledger, "wf_b").head.tip, "of an earlier state": early}
+    ledger.seal(keep=0)
+    other = open_git(ledger.path.parent)
+    other.ask(lambda _: known.get(recalled, recalled))
+    head = other.head("wf_a")
+    assert head is not None
+    assert (head.tip, head.sealed) == (tip, True)
+    other.close()

@@ -30,7 +30,7 @@ from .objects import Objects
 from .ports import Adopted, Appended, Entry, Head, Outcome, Problem, Proposal, Rejected
 from .refs import Move, Patience, Refs
 from .repository import GENESIS
-from .sealing import Seal, Sealed, Sealer
+from .sealing import Recall, Seal, Sealed, Sealer
 from .snapshots import Located, Snapshot, Snapshots
 from .trees import FILE, Item, Write
 from .trust import Trust
@@ -93,6 +93,10 @@ class GitLedger:
         repository.workspace_id(path)
         disk = disk_for(path, durability)
         return cls(path, clock=clock, disk=disk, committer=committer, patience=patience or Patience())
+
+    def ask(self, recall: Recall) -> None:
+        """See `Sealed.ask`."""
+        self._sealed.ask(recall)
 
     @property
     def home(self) -> str:

@@ -81,7 +81,7 @@ class Trust:
             return True
         component = run_component(run_id)
         try:
-            found = peek.read_ref(self._repository, peek.RUNS + component) or self._sealed.tip(component)
+            found = peek.read_ref(self._repository, peek.RUNS + component) or self._sealed.tip(component, by_seal=True)
         except IntegrityError:
             return False
         return found == tip or (bool(found) and self._accepts(known, bytes.fromhex(found)))
