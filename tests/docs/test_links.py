@@ -14,7 +14,7 @@ _CODE = re.compile(r"^```.*?^```$", re.M | re.S)
 # What the engine's files are called from: the package, or the project.
 _BASES = (ROOT, ROOT / "src" / "hermes_workflows")
 # Files that a reader's own project has, or that a run writes.
-_OF_OTHERS = ("result.json", "flows/", "source/", "artifacts/", "FILE.PY", "flow.py", "reviews/")
+_OF_OTHERS = ("refs/", "result.json", "flows/", "source/", "artifacts/", "FILE.PY", "flow.py", "reviews/")
 
 
 def _text(page: Path) -> str:
@@ -48,6 +48,7 @@ def test_every_file_that_a_page_for_contributors_names_is_there(name: str) -> No
 
 def test_every_page_of_the_documentation_is_in_its_index() -> None:
     index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
-    listed = set(re.findall(r"^([a-z/]+)$", index, re.M))
+    listed = set(re.findall(r"^([a-z/-]+)$", index, re.M))
     pages = {page.stem for page in (ROOT / "docs").glob("*.md")} - {"index"}
+    pages |= {f"stories/{page.stem}" for page in (ROOT / "docs" / "stories").glob("*.md")}
     assert pages <= listed
