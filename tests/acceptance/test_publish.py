@@ -233,3 +233,30 @@ def test_a_runner_takes_an_answer_that_is_pushed_here(here: Place, tmp_path: Pat
     here.work()
     assert here.run("status", "wf").json["status"] == "completed"
     assert here.git("for-each-ref", "refs/heads/answer") == ""
+
+
+def test_outputs_and_code_are_reviewed_in_one_pull_request(here: Place, there: Forge, tmp_path: Path) -> None:
+    commands = f"""
+        git init -q --bare {tmp_path}/code-hub.git && git init -q -b main {tmp_path}/code && cd {tmp_path}/code
+        git -c user.name=A -c user.email=a@b commit -q --allow-empty -m code
+        git remote add origin {tmp_path}/code-hub.git && git push -q origin main
+    """
+    subprocess.run(["sh", "-ec", commands], check=True, capture_output=True)
+    code = str(tmp_path / "code")
+    said = here.run("publish", "wf", "--into", code, "--pr", "--repository", "acme/runs")
+    assert said.code == 0, said.stderr
+    commit = said.json["commit"]
+    hub = ["git", "-C", f"{tmp_path}/code-hub.git"]
+    assert subprocess.check_output([*hub, "rev-parse", "run/wf"], text=True).strip() == commit
+    path = ".hermes/runs/wf/reviews/review_draft/request.json"
+    blob = subprocess.check_output([*hub, "rev-parse", f"run/wf:{path}"], text=True).strip()
+    there.permit("ana", "write")
+    there.review("ana", "APPROVED", commit)
+    # Until the forge has that very question at that commit, the approval is of something else.
+    assert here.run("review", "import", "--pr", "7").json["refused"] == 1
+    there.answer(f"contents/{path}", {"type": "file", "sha": blob})
+    said = here.run("review", "import", "--pr", "7", "--repository", "acme/runs")
+    assert (said.code, said.json["recorded"]) == (0, 1), said.stderr
+    again = here.run("publish", "wf", "--into", code, "--pr", "--repository", "acme/runs")
+    assert again.json["pull_request"] == {"repository": "acme/runs", "number": 7, "new": False}
+    assert again.json["new"] is True
