@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Literal
@@ -38,7 +38,16 @@ class Finding:
 
 def examine(workspace: Workspace) -> list[Finding]:
     """Everything: refs, index, receipts of unfinished runs, runners."""
-    return [*_versions(), *_refs(workspace), *_index(workspace), *_receipts(workspace), *examine_runners(workspace)]
+    sections = (_refs, _index, _receipts, examine_runners)
+    return [*_versions(), *(finding for section in sections for finding in _looked(section, workspace))]
+
+
+def _looked(section: Callable[[Workspace], Iterable[Finding]], workspace: Workspace) -> list[Finding]:
+    """What is damaged in one place does not keep the others from being looked at."""
+    try:
+        return list(section(workspace))
+    except HermesError as error:
+        return [Finding("problem", error.message, error.hint)]
 
 
 def examine_registry(registry: Registry) -> list[Finding]:
@@ -136,6 +145,13 @@ def _refs(workspace: Workspace) -> Iterator[Finding]:
             f"{receipts / name} holds no commit id, as a power cut may leave it",
             f"remove the file; `git -C {receipts} fsck --unreachable` then names the run's last commit, "
             f"and `git -C {receipts} update-ref {name} COMMIT` puts it back",
+        )
+    if peek.list_refs(receipts, "refs/heads/").get(peek.LEDGER) == "":
+        yield Finding(
+            "problem",
+            f"{receipts / peek.LEDGER} holds no commit id, as a power cut may leave it",
+            f"remove the file; `git -C {receipts} fsck` then names the last seal as a dangling commit, "
+            f"and `git -C {receipts} update-ref {peek.LEDGER} COMMIT` puts it back",
         )
     # What a file system had not written when the power went; every such file was never acknowledged.
     for path in receipts.glob("objects/[0-9a-f][0-9a-f]/*"):

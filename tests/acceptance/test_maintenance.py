@@ -60,3 +60,21 @@ def test_a_moved_ref_is_named_by_verify_and_put_back_by_the_next_command(site: S
     (told,) = site.run("verify").json["problems"]
     site.git("update-ref", "-d", told["path"])
     assert site.run("verify").code == 0
+
+
+def test_a_damaged_ledger_is_one_problem_among_others_and_the_doctors_advice_repairs_it(site: Site) -> None:
+    site.start("steps", given={"n": 3})
+    site.work()
+    ledger, sealed = site.receipts / "refs/heads/ledger", site.tips()["refs/heads/ledger"]
+    ledger.write_text("garbage")
+    examined = site.run("doctor")
+    assert examined.code == 6
+    assert any("refs/heads/ledger holds no commit id" in finding["what"] for finding in examined.json["findings"])
+    assert any("no runner is up" in finding["what"] for finding in examined.json["findings"])
+    checked = site.run("verify")
+    assert [(one["workflow_id"], one["path"]) for one in checked.json["problems"]] == [("", "refs/heads/ledger")]
+    ledger.unlink()
+    assert f"dangling commit {sealed}" in site.git("fsck")
+    site.git("update-ref", "refs/heads/ledger", sealed)
+    assert site.run("doctor").code == 0
+    assert site.run("verify").code == 0

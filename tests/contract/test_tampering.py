@@ -217,8 +217,8 @@ def test_a_ledger_ref_that_cannot_be_read_hides_no_run(ledger: GitLedger, conten
     (ledger.path / LEDGER).write_bytes(content)
     replaced(ledger, b"Hermes-Key: one", b"Hermes-Key: two")
     found = problems(ledger)
-    assert {each.run_id for each in found} == {"", "wf_a"}
-    assert LEDGER in {each.path for each in found}
+    assert {(each.run_id, each.path) for each in found} == {("", LEDGER), ("wf_a", "")}
+    assert "the commit's trailers do not say what it adds" in told(found)
 
 
 def test_a_seal_that_cannot_be_read_hides_no_run(sealed: GitLedger) -> None:

@@ -24,6 +24,7 @@ from .ports import Problem, Rejected
 from .refs import Move, Refs
 from .sealing import Sealed
 from .snapshots import Snapshot, Snapshots
+from .trees import Item
 from .verify import HashedObjects, step_facts, verify_run
 from .verify_seals import verify_seals
 
@@ -56,11 +57,18 @@ class Trust:
         snapshots = Snapshots(self._hashed)
         run = snapshots.at(tip)
         problems = verify_run(snapshots, run)
-        sealed = snapshots.trees.find(self._sealed.root(), run.folder) if newest else None
+        sealed = self._as_sealed(run) if newest else None
         if sealed and sealed.oid != run.run_folder().oid:
             message = f"holds {run.folder} as it is not at {run.tip.hex()[:12]}"
             problems.append(Problem(run.run_id, "", peek.LEDGER, message))
         return problems
+
+    def _as_sealed(self, run: Snapshot) -> Item | None:
+        try:
+            return self._snapshots.trees.find(self._sealed.root(), run.folder)
+        except IntegrityError:
+            # What is wrong with the ledger is no fault of the run; `verify_seals` tells of it.
+            return None
 
     def verify_seals(self) -> list[Problem]:
         try:
