@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.contract.forging import RUN, indexed, problems, replaced, told
+from tests.contract.forging import RUN, indexed, object_path, problems, replaced, told
 from tests.contract.ledgers import end_draft, finished, git, open_git, record, start, step_draft
 from tests.contract.queues import FrozenClock
 from tests.contract.workspaces import FLOW
@@ -167,6 +167,21 @@ def test_a_ledger_that_was_set_back_loses_no_run(ledger: GitLedger, queue: Memor
     assert again.seal(keep=0) == 1
     assert {(head.run_id, head.sealed) for head in again.heads()} == {("wf_a", False), ("wf_b", True), ("wf_c", True)}
     assert problems(again, queue) == []
+    again.close()
+
+
+def test_runs_whose_seal_can_no_longer_be_reached_come_back_and_are_sealed_again(tmp_path: Path) -> None:
+    made = open_git(tmp_path)
+    for name in ("wf_a", "wf_b", "wf_c"):
+        finished(made, name)
+        made.seal(keep=0)
+    queue = indexed(made)
+    object_path(made, "ledger~1").unlink()
+    made.close()
+    again = open_git(tmp_path)
+    assert set(index.refresh_all(again, queue).put_back) == {"wf_a", "wf_b"}
+    assert again.seal(keep=0) == 2
+    assert [(len(again.read(head.run_id)[1]), head.sealed) for head in open_git(tmp_path).heads()] == [(2, True)] * 3
     again.close()
 
 
