@@ -57,6 +57,9 @@ class PeekingQueue(MemoryQueue):
     def matching(self, prefix: str, limit: int = 10) -> list[str]:
         return self._asked(lambda file: file.matching(prefix, limit), [])
 
+    def started_from(self, run_id: str) -> list[str]:
+        return self._asked(lambda file: file.started_from(run_id), [])
+
     def stamp(self) -> str:
         return self._asked(FastIndex.stamp, "")
 

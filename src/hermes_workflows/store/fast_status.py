@@ -49,6 +49,9 @@ class FastIndex:
     def matching(self, prefix: str, limit: int = 10) -> list[str]:
         return [row["run_id"] for row in self._rows(sql.RUN_IDS_FROM, **sql.from_prefix(prefix), limit=limit)]
 
+    def started_from(self, run_id: str) -> list[str]:
+        return [row["run_id"] for row in self._rows(sql.STARTED_FROM, run_id=run_id)]
+
     def reviews(self, *, run_id: str | None = None, status: str | None = None) -> list[ReviewRow]:
         statement = sql.narrowed(sql.REVIEWS, run_id=run_id, status=status)
         return [_like(load(row["review"])) for row in self._rows(statement, run_id=run_id, status=status)]
