@@ -21,6 +21,7 @@ from hermes_workflows.store.git_transport import GitTransport
 from hermes_workflows.store.remotes import Transport, find_remote
 from hermes_workflows.store.repository import GENESIS
 
+SOMEBODY = {f"GIT_{role}_{what}": "x@example.org" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
 ENVIRONMENT = {"PATH": os.environ["PATH"], "HOME": "/nonexistent"}
 
 

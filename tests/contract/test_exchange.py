@@ -1,56 +1,22 @@
-"""What leaves a workspace and what it takes in: push, fetch, bundles (FORMAT §2, SEMANTICS §1)."""
+"""What leaves a workspace and what it brings in, by a remote (FORMAT §2)."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.contract.exchanging import WITHOUT_GIT, bundle, desk, run, store, whole_run
 from tests.contract.ledgers import (
-    DAY,
-    NOON,
-    TickingClock,
-    end_draft,
     git,
-    open_git,
     record,
-    request_draft,
-    response_draft,
     step_draft,
 )
-from tests.contract.remotes import ENVIRONMENT, add_remote, bare, refs_of
+from tests.contract.remotes import ENVIRONMENT, SOMEBODY, add_remote, bare, refs_of
 
 from hermes_workflows import exchange
-from hermes_workflows.core import layout
-from hermes_workflows.core.receipts import Author, Draft, Execution, Provenance, RunRequest, RunStarted, draft
-from hermes_workflows.errors import Conflict, HermesError, IntegrityError, InvalidInput, NotFound
-from hermes_workflows.registry import parse
-from hermes_workflows.review.resolving import Resolution
-from hermes_workflows.store import git_binary
-from hermes_workflows.store.git_ledger import GitLedger
-from hermes_workflows.store.memory_queue import MemoryQueue
-from hermes_workflows.store.ports import Entry
-from hermes_workflows.store.quarantine import Quarantine
 from hermes_workflows.store.repository import GENESIS
-from hermes_workflows.workspace import Surroundings, Workspace
-
-WITHOUT_GIT = {"PATH": "/nonexistent", "HOME": "/nonexistent"}
-
-
-def desk(folder: Path, name: str, environment: dict[str, str] | None = None) -> Workspace:
-    (folder / name).mkdir()
-    registry = parse("{}", folder / name / ".hermes" / "workflows.registry.json")
-    clock = TickingClock()
-    ledger, queue = open_git(folder / name, clock=clock), MemoryQueue(clock=clock)
-    return Workspace(registry, registry.dbs["default"], ledger, queue, Surroundings(clock, environment or ENVIRONMENT))
-
-
-def store(workspace: Workspace) -> GitLedger:
-    assert isinstance(workspace.ledger, GitLedger)
-    return workspace.ledger
+from hermes_workflows.workspace import Workspace
 
 
 @pytest.fixture(params=["git", "dulwich"])
@@ -71,42 +37,6 @@ def theirs(tmp_path: Path, environment: dict[str, str]) -> Iterator[Workspace]:
     made = desk(tmp_path, "theirs", environment)
     yield made
     made.close()
-
-
-def own_start(workspace: Workspace, home: str | None = None) -> Draft:
-    execution = Execution(started_at=NOON, workspace=home or workspace.ledger.home)
-    request = RunRequest(workflow="module:function", input={"topic": "launch"})
-    return draft(RunStarted(key="", request=request, execution=execution, path=layout.RUN), Author("starter"))
-
-
-def run(workspace: Workspace, run_id: str = "wf_a", *drafts: Draft, home: str | None = None) -> str:
-    """A run of this workspace (or one that says it is of `home`); its tip."""
-    made = workspace.ledger.create(Entry(run_id, (own_start(workspace, home),)), DAY)
-    tip = made.head.tip
-    for each in drafts:
-        tip = record(workspace.ledger, run_id, each).head.tip
-    return tip
-
-
-def whole_run(workspace: Workspace, run_id: str = "wf_a") -> str:
-    asked = request_draft("ask")
-    return run(
-        workspace,
-        run_id,
-        step_draft("a", "x" * 70_000),
-        step_draft("fan/tick-250"),
-        asked,
-        response_draft("ask", asked),
-        end_draft(output="done"),
-    )
-
-
-def bundle(workspace: Workspace, run_id: str, file: Path) -> Path:
-    exchange.export_bundle(workspace, workspace.find(run_id), file)
-    return file
-
-
-# -- remotes -----------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -174,7 +104,7 @@ def test_only_own_runs_are_pushed(hub: Path, ours: Workspace, theirs: Workspace,
 
 def test_a_main_that_is_ahead_there_is_no_fault(hub: Path, ours: Workspace, theirs: Workspace) -> None:
     exchange.push(ours)
-    merged = git(hub, "commit-tree", "-m", "merged", "-p", GENESIS, f"{GENESIS}^{{tree}}", env=_SOMEBODY).strip()
+    merged = git(hub, "commit-tree", "-m", "merged", "-p", GENESIS, f"{GENESIS}^{{tree}}", env=SOMEBODY).strip()
     git(hub, "update-ref", "refs/heads/main", merged)
     done = exchange.push(ours)
     assert [one.ref for one in done.of("behind")] == ["refs/heads/main"]
@@ -183,13 +113,10 @@ def test_a_main_that_is_ahead_there_is_no_fault(hub: Path, ours: Workspace, thei
     assert refs_of(store(ours))["refs/heads/main"] == GENESIS
 
 
-_SOMEBODY = {f"GIT_{role}_{what}": "x@example.org" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
-
-
 def test_a_run_that_was_changed_there_is_refused_and_said_so(hub: Path, ours: Workspace) -> None:
     tip = run(ours, "wf_a")
     exchange.push(ours)
-    forged = git(hub, "commit-tree", "-m", "forged", "-p", tip, f"{tip}^{{tree}}", env=_SOMEBODY).strip()
+    forged = git(hub, "commit-tree", "-m", "forged", "-p", tip, f"{tip}^{{tree}}", env=SOMEBODY).strip()
     git(hub, "update-ref", "refs/runs/wf_a", forged)
     record(ours.ledger, "wf_a", step_draft("one"))
     (refused,) = exchange.push(ours).of("refused")
@@ -221,252 +148,3 @@ def test_fetched_runs_are_never_queued(hub: Path, ours: Workspace, theirs: Works
     exchange.fetch(ours)
     ours.runs()
     assert ours.queue.work() == []
-
-
-# -- files -------------------------------------------------------------------------------------------------------
-
-
-def test_a_bundle_imported_elsewhere_is_the_same_run(ours: Workspace, theirs: Workspace, tmp_path: Path) -> None:
-    tip = whole_run(theirs)
-    (arrived,) = exchange.import_bundle(ours, bundle(theirs, "wf_a", tmp_path / "a.bundle"))
-    assert (arrived.head.tip, arrived.home, arrived.new) == (tip, theirs.ledger.home, True)
-    assert ours.ledger.read("wf_a")[1] == theirs.ledger.read("wf_a")[1]
-    assert ours.verify("wf_a") == {"wf_a": []}
-    assert ours.summary("wf_a").home == theirs.ledger.home
-
-
-def test_an_imported_run_that_goes_on_is_not_executed_here(ours: Workspace, theirs: Workspace, tmp_path: Path) -> None:
-    run(theirs, "wf_a", step_draft("one"))
-    exchange.import_bundle(ours, bundle(theirs, "wf_a", tmp_path / "a.bundle"))
-    assert [summary.run_id for summary in ours.runs()] == ["wf_a"]
-    assert ours.queue.work() == []
-
-
-def test_nobody_answers_for_an_imported_run_but_its_own_workspace(
-    ours: Workspace, theirs: Workspace, tmp_path: Path
-) -> None:
-    tip = run(theirs, "wf_a", request_draft("ask"))
-    assert [row.key for row in theirs.reviews()] == ["ask"]
-    exchange.import_bundle(ours, bundle(theirs, "wf_a", tmp_path / "a.bundle"))
-    assert ours.reviews() == []
-    ada = Provenance(kind="human", by="ada", channel="cli")
-    for attempt in (
-        lambda: ours.answer("wf_a", "ask", "yes", ada),
-        lambda: ours.cancel("wf_a", reason="no", by=ada),
-        lambda: ours.signal("wf_a", "go", None, ada),
-        lambda: ours.resolve_step(Resolution("wf_a", "key", happened=True, by=ada, at=NOON)),
-    ):
-        with pytest.raises(Conflict, match="belongs to workspace"):
-            attempt()
-    assert refs_of(store(ours))["refs/runs/wf_a"] == tip
-    ours.rebuild_index()
-    assert ours.reviews() == []
-    state = ours.state("wf_a")
-    assert (state.state, state.next_action) == (
-        "running",
-        "hermes-workflows fork wf_a --id NEW makes a run of your own of it",
-    )
-
-
-def test_a_run_that_names_no_workspace_is_refused(ours: Workspace, theirs: Workspace, tmp_path: Path) -> None:
-    execution = Execution(started_at=NOON)
-    request = RunRequest(workflow="module:function", input={"topic": "launch"})
-    started = draft(RunStarted(key="", request=request, execution=execution, path=layout.RUN), Author("starter"))
-    theirs.ledger.create(Entry("wf_a", (started,)), DAY)
-    with pytest.raises(IntegrityError, match="which workspace it belongs to"):
-        exchange.import_bundle(ours, bundle(theirs, "wf_a", tmp_path / "a.bundle"))
-
-
-def test_a_sealed_and_a_fetched_run_are_exported_as_well(
-    ours: Workspace, theirs: Workspace, hub: Path, tmp_path: Path
-) -> None:
-    tip = whole_run(theirs)
-    theirs.ledger.seal(keep=0)
-    exchange.push(theirs)
-    exchange.fetch(ours)
-    third = desk(tmp_path, "third")
-    (arrived,) = exchange.import_bundle(third, bundle(ours, "origin/wf_a", tmp_path / "a.bundle"))
-    assert arrived.head.tip == tip
-    (again,) = exchange.import_bundle(third, bundle(theirs, "wf_a", tmp_path / "b.bundle"))
-    assert not again.new
-
-
-def test_plain_git_clones_a_bundle_and_has_the_run_checked_out(theirs: Workspace, tmp_path: Path) -> None:
-    tip = whole_run(theirs)
-    file = bundle(theirs, "wf_a", tmp_path / "a.bundle")
-    git(tmp_path, "clone", "--quiet", str(file), "clone")
-    assert git(tmp_path / "clone", "rev-parse", "HEAD", "--abbrev-ref", "HEAD").split() == [tip, "run/wf_a"]
-    assert (tmp_path / "clone" / "runs" / DAY / "wf_a" / "result.json").is_file()
-
-
-def test_a_bundle_that_plain_git_made_is_taken(ours: Workspace, theirs: Workspace, tmp_path: Path) -> None:
-    tip = whole_run(theirs)
-    git(store(theirs), "bundle", "create", str(tmp_path / "a.bundle"), "refs/runs/wf_a", "main")
-    git(store(theirs), "bundle", "create", "--version=3", str(tmp_path / "b.bundle"), f"{GENESIS}..refs/runs/wf_a")
-    assert [one.head.tip for one in exchange.import_bundle(ours, tmp_path / "a.bundle")] == [tip]
-    assert not exchange.import_bundle(ours, tmp_path / "b.bundle")[0].new
-
-
-def test_a_later_export_takes_an_imported_run_forwards(ours: Workspace, theirs: Workspace, tmp_path: Path) -> None:
-    run(theirs, "wf_a")
-    early = bundle(theirs, "wf_a", tmp_path / "early.bundle")
-    tip = record(theirs.ledger, "wf_a", step_draft("one")).head.tip
-    late = bundle(theirs, "wf_a", tmp_path / "late.bundle")
-    for file, new in ((early, True), (late, True), (early, False)):
-        assert [one.new for one in exchange.import_bundle(ours, file)] == [new]
-    head = ours.ledger.head("wf_a")
-    assert head
-    assert head.tip == tip
-
-
-def test_another_run_of_the_same_name_is_refused(ours: Workspace, theirs: Workspace, tmp_path: Path) -> None:
-    tip = run(ours, "wf_a")
-    whole_run(theirs, "wf_a")
-    run(theirs, "WF_A2")
-    run(ours, "wf_a2")
-    for name in ("wf_a", "WF_A2"):
-        before = refs_of(store(ours))
-        with pytest.raises(Conflict):
-            exchange.import_bundle(ours, bundle(theirs, name, tmp_path / f"{name}.bundle"))
-        assert refs_of(store(ours)) == before
-    assert before["refs/runs/wf_a"] == tip
-
-
-def test_a_run_that_says_it_is_ours_is_not_taken_for_it(ours: Workspace, theirs: Workspace, tmp_path: Path) -> None:
-    """Our runners would go on with it, and the id of a workspace is no secret."""
-    run(theirs, "wf_a", home=ours.ledger.home)
-    file = bundle(theirs, "wf_a", tmp_path / "a.bundle")
-    with pytest.raises(Conflict, match="says that it belongs to this workspace"):
-        exchange.import_bundle(ours, file)
-    assert refs_of(store(ours)) == {"refs/heads/main": GENESIS}
-
-
-def test_a_continuation_of_ours_that_we_did_not_make_is_refused(
-    ours: Workspace, theirs: Workspace, tmp_path: Path
-) -> None:
-    tip = run(ours, "wf_a")
-    git(store(theirs), "fetch", str(store(ours).path), "refs/runs/wf_a:refs/runs/wf_a")
-    record(theirs.ledger, "wf_a", step_draft("one"))
-    with pytest.raises(Conflict, match="has not made"):
-        exchange.import_bundle(ours, bundle(theirs, "wf_a", tmp_path / "a.bundle"))
-    assert refs_of(store(ours))["refs/runs/wf_a"] == tip
-
-
-def forged_run(theirs: Workspace, file: Path) -> Path:
-    """A run one of whose receipts was changed by a later commit."""
-    tip = whole_run(theirs)
-    ledger = store(theirs)
-    index = {**_SOMEBODY, "GIT_INDEX_FILE": str(file.with_suffix(".index"))}
-    git(ledger, "read-tree", tip, env=index)
-    readme = git(ledger, "rev-parse", f"{GENESIS}:README.md").strip()
-    git(ledger, "update-index", "--cacheinfo", f"100644,{readme},runs/{DAY}/wf_a/result.json", env=index)
-    tree = git(ledger, "write-tree", env=index).strip()
-    forged = git(ledger, "commit-tree", "-m", "forged", "-p", tip, tree, env=index).strip()
-    git(ledger, "update-ref", "refs/runs/wf_a", forged)
-    git(ledger, "bundle", "create", str(file), "refs/runs/wf_a")
-    return file
-
-
-def test_a_tampered_run_is_refused_with_its_first_bad_commit(
-    ours: Workspace, theirs: Workspace, tmp_path: Path
-) -> None:
-    file = forged_run(theirs, tmp_path / "forged.bundle")
-    with pytest.raises(IntegrityError, match=r"wf_a is not what a workspace records: [0-9a-f]{12}"):
-        exchange.import_bundle(ours, file)
-    assert refs_of(store(ours)) == {"refs/heads/main": GENESIS}
-    assert not list((store(ours).path / "hermes" / "arriving").iterdir())
-    assert not list((store(ours).path / "objects" / "pack").iterdir())
-
-
-@pytest.mark.parametrize("cut", [10, 60, 300, 2_000, -1])
-def test_a_bundle_that_is_cut_off_is_refused(ours: Workspace, theirs: Workspace, tmp_path: Path, cut: int) -> None:
-    whole_run(theirs)
-    file = bundle(theirs, "wf_a", tmp_path / "a.bundle")
-    file.write_bytes(file.read_bytes()[:cut])
-    with pytest.raises((InvalidInput, IntegrityError)):
-        exchange.import_bundle(ours, file)
-    assert refs_of(store(ours)) == {"refs/heads/main": GENESIS}
-
-
-def test_any_changed_byte_of_a_bundles_pack_is_found(ours: Workspace, theirs: Workspace, tmp_path: Path) -> None:
-    run(theirs, "wf_a")
-    file = bundle(theirs, "wf_a", tmp_path / "a.bundle")
-    data = file.read_bytes()
-    begin = data.index(b"PACK")
-    for position in range(begin, len(data), max((len(data) - begin) // 12, 1)):
-        file.write_bytes(data[:position] + bytes([data[position] ^ 0x10]) + data[position + 1 :])
-        with pytest.raises(HermesError):
-            exchange.import_bundle(ours, file)
-    assert ours.runs() == []
-
-
-def test_a_pack_with_a_hole_is_refused(ours: Workspace, theirs: Workspace, tmp_path: Path) -> None:
-    tip = whole_run(theirs)
-    path = store(theirs).path
-    hole = git(store(theirs), "rev-parse", f"{tip}:runs/{DAY}/wf_a/steps/a.json").strip()
-    names = [line[:40] for line in git(store(theirs), "rev-list", "--objects", tip).splitlines()]
-    wanted = "\n".join(name for name in names if name != hole).encode()
-    command = ["git", "-C", str(path), "pack-objects", "--stdout", "-q"]
-    pack = subprocess.run(command, input=wanted, capture_output=True, check=True).stdout
-    with Quarantine(store(ours).path, store(ours).disk, git_binary.find(ours.environment)) as quarantine:
-        (tmp_path / "pack").write_bytes(pack)
-        with open(tmp_path / "pack", "rb") as file, pytest.raises(IntegrityError, match="no sound pack"):
-            quarantine.take(file)
-
-
-def test_what_a_killed_import_left_is_swept_by_a_later_one(ours: Workspace, theirs: Workspace, tmp_path: Path) -> None:
-    run(theirs, "wf_a")
-    arriving = store(ours).path / "hermes" / "arriving"
-    for name, age in (("dead", 100_000), ("living", 1_000)):
-        (arriving / name).mkdir(parents=True)
-        moment = tmp_path.stat().st_mtime - age
-        os.utime(arriving / name, (moment, moment))
-    exchange.import_bundle(ours, bundle(theirs, "wf_a", tmp_path / "a.bundle"))
-    assert [path.name for path in arriving.iterdir()] == ["living"]
-
-
-def test_a_bundle_without_its_beginning_is_refused(ours: Workspace, theirs: Workspace, tmp_path: Path) -> None:
-    tip = whole_run(theirs)
-    git(store(theirs), "bundle", "create", str(tmp_path / "a.bundle"), f"{tip}~2..refs/runs/wf_a")
-    with pytest.raises(IntegrityError):
-        exchange.import_bundle(ours, tmp_path / "a.bundle")
-
-
-def test_what_is_no_bundle_is_named(ours: Workspace, theirs: Workspace, tmp_path: Path) -> None:
-    whole_run(theirs)
-    exchange.export_tar(theirs, theirs.find("wf_a"), tmp_path / "a.tar")
-    with pytest.raises(InvalidInput, match="no git bundle"):
-        exchange.import_bundle(ours, tmp_path / "a.tar")
-    git(store(theirs), "bundle", "create", str(tmp_path / "main.bundle"), "main")
-    with pytest.raises(InvalidInput, match="holds no run"):
-        exchange.import_bundle(ours, tmp_path / "main.bundle")
-    with pytest.raises(NotFound, match="no file"):
-        exchange.import_bundle(ours, tmp_path / "nothing.bundle")
-
-
-@pytest.mark.parametrize("name", ["a.tar", "a.tar.gz", "a.tar.xz"])
-def test_a_tar_holds_the_files_of_the_run(theirs: Workspace, tmp_path: Path, name: str) -> None:
-    tip = whole_run(theirs)
-    count = exchange.export_tar(theirs, theirs.find("wf_a"), tmp_path / name)
-    with tarfile.open(tmp_path / name) as archive:
-        files = {entry.name: archive.extractfile(entry) for entry in archive.getmembers()}
-        assert archive.pax_headers["comment"] == tip
-        result = files["wf_a/result.json"]
-        assert result
-        assert result.read() == theirs.ledger.file("wf_a", "result.json")
-    listed = git(store(theirs), "ls-tree", "-r", "--name-only", f"{tip}:runs/{DAY}/wf_a").splitlines()
-    assert sorted(files) == [f"wf_a/{path}" for path in listed]
-    assert count == len(files)
-
-
-def test_an_export_overwrites_nothing_and_leaves_nothing_half_written(theirs: Workspace, tmp_path: Path) -> None:
-    whole_run(theirs)
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "a.bundle").write_text("precious")
-    with pytest.raises(Conflict, match="there already"):
-        bundle(theirs, "wf_a", tmp_path / "out" / "a.bundle")
-    with pytest.raises(HermesError):
-        bundle(theirs, "wf_a", tmp_path / "nowhere" / "a.bundle")
-    with pytest.raises(InvalidInput, match="exported whole"):
-        bundle(theirs, "wf_a@a", tmp_path / "out" / "b.bundle")
-    assert [path.name for path in (tmp_path / "out").iterdir()] == ["a.bundle"]

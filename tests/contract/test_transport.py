@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.contract.ledgers import finished, git, record, start, step_draft
-from tests.contract.remotes import add_remote, bare, http, liar, reach, refs_of, ssh, workspace
+from tests.contract.remotes import SOMEBODY, add_remote, bare, http, liar, reach, refs_of, ssh, workspace
 
 from hermes_workflows.errors import HermesError, IntegrityError, InvalidInput, NotFound, RemoteFailure
 from hermes_workflows.store.git_ledger import GitLedger
@@ -106,15 +106,12 @@ def test_a_push_goes_forwards_only(kind: str, tmp_path: Path, ledger: GitLedger,
     start(ledger, "wf_a")
     record(ledger, "wf_a", step_draft("one"))
     send(ledger, kind, "wf_a")
-    forged = git(ledger, "commit-tree", "-m", "forged", "-p", GENESIS, "main^{tree}", env=_SOMEBODY).strip()
+    forged = git(ledger, "commit-tree", "-m", "forged", "-p", GENESIS, "main^{tree}", env=SOMEBODY).strip()
     git(ledger, "push", "--force", "origin", f"{forged}:refs/runs/wf_a")
     start(ledger, "wf_b")
     refused = send(ledger, kind, "wf_a", "wf_b")
     assert refused == {"refs/runs/wf_a": "non-fast-forward"}
     assert refs_of(hub) == {"refs/runs/wf_a": forged, "refs/runs/wf_b": tip(ledger, "wf_b")}
-
-
-_SOMEBODY = {f"GIT_{role}_{what}": "x@example.org" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
 
 
 def test_a_push_over_commits_that_are_not_here_is_refused(
@@ -163,7 +160,7 @@ def evil_tree(hub: Path) -> str:
     body = b"100644 .git\0" + bytes.fromhex(blob)
     (hub / "evil").write_bytes(body)
     tree = git(hub, "hash-object", "-t", "tree", "-w", "--literally", "evil").strip()
-    return git(hub, "commit-tree", "-m", "evil", "-p", GENESIS, tree, env=_SOMEBODY).strip()
+    return git(hub, "commit-tree", "-m", "evil", "-p", GENESIS, tree, env=SOMEBODY).strip()
 
 
 def test_objects_that_are_made_to_harm_do_not_come_in(kind: str, ledger: GitLedger, hub: Path) -> None:

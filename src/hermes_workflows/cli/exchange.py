@@ -120,7 +120,8 @@ def import_(scope: Scope, file: Path) -> None:
     paths = scope.paths()
     with scope.open(paths, create=True) as workspace:
         arrived = exchange.import_bundle(workspace, file)
-    line = git_line(paths.receipts, "fetch", str(file.absolute()), "refs/runs/*:refs/runs/*")
+    # Beside ours, not among them: git does not ask what it brings.
+    line = git_line(paths.receipts, "fetch", str(file.absolute()), "refs/runs/*:refs/remotes/file/runs/*")
     runs = [
         {"workflow_id": one.head.run_id, "commit": one.head.tip, "home": one.home, "new": one.new} for one in arrived
     ]

@@ -18,7 +18,7 @@ LEDGER = "refs/heads/ledger"
 REMOTES = "refs/remotes/"
 
 _COMMIT_ID = re.compile(rb"[0-9a-f]{40}\n?\Z")
-_WORKSPACE = re.compile(rb"^\[hermes\]\s*workspace\s*=\s*\"?([0-9A-Za-z._-]+)", re.MULTILINE)
+_WORKSPACE = re.compile(rb"^\[hermes\][^\[]*?^\s*workspace\s*=\s*\"?([0-9A-Za-z._-]+)", re.MULTILINE)
 _PACKED_LINE = re.compile(rb"^([0-9a-f]{40}) (\S+)$", re.MULTILINE)
 
 Stamp = tuple[int, ...]
