@@ -209,6 +209,17 @@ def test_an_answer_given_to_somebody_else_is_found(ledger: GitLedger, words: byt
     assert "and its commit by" in told(problems(ledger))
 
 
+def test_what_makes_git_show_something_else_is_found(ledger: GitLedger) -> None:
+    forged = commit(ledger, f"{RUN}^{{tree}}", "a better history", f"{RUN}^")
+    git(ledger, "replace", RUN, forged)
+    assert "a better history" in git(ledger, "log", "-1", RUN)
+    assert "makes git show something else in its place" in told(problems(ledger))
+    git(ledger, "replace", "-d", RUN)
+    (ledger.path / "info" / "grafts").write_text(git(ledger, "rev-parse", RUN))
+    ((found),) = problems(ledger)
+    assert found.path == "info/grafts"
+
+
 # --- what is damaged hides nothing else ------------------------------------------------------------------------
 
 

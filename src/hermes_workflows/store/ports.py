@@ -182,7 +182,7 @@ class Ledger(Protocol):
         """
 
     def verify_seals(self) -> list[Problem]:
-        """Check that each commit of the ledger branch grafts exactly the run that it names."""
+        """Check that each commit of the ledger branch grafts exactly the run that it names, and nothing hides any."""
 
     def goes_on_from(self, run_id: str, tip: str) -> bool:
         """Whether the run leads back to `tip`, its newest commit when it was last seen, by receipts that were added.

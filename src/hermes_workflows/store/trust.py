@@ -29,6 +29,7 @@ from .verify import HashedObjects, step_facts, verify_run
 from .verify_seals import verify_seals
 
 REJECTED = "refs/rejected/"
+_REPLACE = "refs/replace/"
 
 # Runs whose newest commit is remembered, so that an append need not ask the index.
 _REMEMBERED = 4096
@@ -71,11 +72,21 @@ class Trust:
             return None
 
     def verify_seals(self) -> list[Problem]:
+        """The problems of the ledger branch, and what makes git show something else than what is recorded."""
+        problems = list(self._replacements())
         try:
             newest = peek.read_ref(self._repository, peek.LEDGER)
         except IntegrityError as error:
-            return [Problem("", "", peek.LEDGER, error.message, error.hint or "")]
-        return list(verify_seals(Snapshots(self._hashed), newest)) if newest else []
+            return [*problems, Problem("", "", peek.LEDGER, error.message, error.hint or "")]
+        return [*problems, *(verify_seals(Snapshots(self._hashed), newest) if newest else ())]
+
+    def _replacements(self) -> Iterator[Problem]:
+        """We read objects by their own names; plain git, which people read with, lets others stand in for them."""
+        for ref in sorted(peek.all_refs(self._repository, _REPLACE)):
+            oid = ref.removeprefix(_REPLACE)
+            yield Problem("", oid, ref, "makes git show something else in its place", f"git replace -d {oid[:12]}")
+        if (self._repository / "info" / "grafts").exists():
+            yield Problem("", "", "info/grafts", "makes git show other parents than commits have", "remove the file")
 
     def rejected(self) -> Iterator[Rejected]:
         """What was moved and put back, until somebody deletes the ref that keeps it."""
