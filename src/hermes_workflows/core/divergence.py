@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import platform
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -136,10 +137,10 @@ def _lines(request: Any) -> list[str]:
 
 
 def _ways_out(now: Present, key: str) -> str:
-    before = f"@{now.before}" if now.before else ""
+    moment = shlex.quote(f"{now.run_id}@{now.before}" if now.before else now.run_id)
     return (
         "1. restore the code that was recorded; "
-        f"or 2. `hermes-workflows fork {now.run_id}{before} --id NEW` goes on in a new run with what still fits; "
+        f"or 2. `hermes-workflows fork {moment} --id NEW` goes on in a new run with what still fits; "
         f"or 3. `hermes-workflows accept {now.run_id} {key} --why …` keeps the recorded answer"
     )
 

@@ -114,7 +114,9 @@ def _results(receipts: Sequence[Receipt]) -> list[Receipt]:
 def _failure(live: LiveRun, receipts: Sequence[Receipt], last: Receipt) -> tuple[int, str]:
     """Where the failure begins that ends the present body: at the calls that failed, else at the last result."""
     keys = set(_failed_keys(live.error)) if live.error else set()
-    failed = [receipt for receipt in _results(receipts) if receipt.key in keys] or [last]
+    failed = [receipt for receipt in _results(receipts) if receipt.key in keys]
+    if not failed:
+        return last.seq, f"the run fails after {last.key or last.path}"
     first = min(failed, key=lambda receipt: receipt.seq)
     return first.seq, f"the run fails on {first.key or first.path}"
 

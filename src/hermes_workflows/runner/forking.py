@@ -90,7 +90,7 @@ def fork(workspace: Workspace, wish: Wish) -> Forked:
     if not prefix.receipts:
         # Nothing of the other run's time has passed in this one.
         started = following(began, there, _source(wish))
-    instead = [draft(each, Author(wish.by.by)) for each in prefix.receipts if each.path in answered]
+    instead = [draft(each, Author(wish.by.by), workspace.limits) for each in prefix.receipts if each.path in answered]
     taken = [each.path for each in prefix.receipts if each.path not in answered]
     adopted = Adopted(wish.source.head.tip, tuple(taken), tuple(instead))
     workspace.begin(name, loaded, _naming(started, prefix, instead), adopted)
