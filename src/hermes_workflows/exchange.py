@@ -134,7 +134,7 @@ def import_bundle(workspace: Workspace, source: Path) -> list[Arrived]:
             # Before anything is let in: one run that may not come keeps all of them out.
             ledger.is_news(check_arrival(snapshots, tip))
         quarantine.admit()
-    arrived = [ledger.accept(tip) for tip in tips]
+        arrived = [ledger.accept(tip) for tip in tips]
     for each in arrived:
         workspace.went_on(each.head.run_id)
     return arrived

@@ -26,6 +26,7 @@ from hermes_workflows.core.receipts import Author, Execution, Provenance, RunReq
 from hermes_workflows.errors import Conflict, HermesError, IntegrityError, InvalidInput, NotFound
 from hermes_workflows.review.resolving import Resolution
 from hermes_workflows.store import git_binary
+from hermes_workflows.store.bundles import read_header
 from hermes_workflows.store.ports import Entry
 from hermes_workflows.store.quarantine import Quarantine
 from hermes_workflows.store.repository import GENESIS
@@ -249,6 +250,21 @@ def test_a_pack_with_a_hole_is_refused(ours: Workspace, theirs: Workspace, tmp_p
             quarantine.take(file)
 
 
+def test_no_repack_takes_away_what_has_just_come(ours: Workspace, theirs: Workspace, tmp_path: Path) -> None:
+    tip = whole_run(theirs)
+    file = bundle(theirs, "wf_a", tmp_path / "a.bundle")
+    ledger = store(ours)
+    with open(file, "rb") as opened, Quarantine(ledger.path, ledger.disk, git_binary.find(ENVIRONMENT)) as quarantine:
+        read_header(opened, "a.bundle")
+        quarantine.take(opened)
+        quarantine.admit()
+        git(ledger, "repack", "-a", "-d", "-q")
+        git(ledger, "prune", "--expire=now")
+        ledger.accept(tip)
+    assert ours.verify("wf_a") == {"wf_a": []}
+    assert not list((ledger.path / "objects" / "pack").glob("*.keep"))
+
+
 def test_what_a_killed_import_left_is_swept_by_a_later_one(ours: Workspace, theirs: Workspace, tmp_path: Path) -> None:
     run(theirs, "wf_a")
     arriving = store(ours).path / "hermes" / "arriving"
@@ -256,8 +272,13 @@ def test_what_a_killed_import_left_is_swept_by_a_later_one(ours: Workspace, thei
         (arriving / name).mkdir(parents=True)
         moment = tmp_path.stat().st_mtime - age
         os.utime(arriving / name, (moment, moment))
+    packs = store(ours).path / "objects" / "pack"
+    for name, mark in (("dead", "arriving in hermes-workflows\n"), ("somebodys", "")):
+        (packs / f"{name}.keep").write_text(mark)
+        os.utime(packs / f"{name}.keep", (moment - 100_000, moment - 100_000))
     exchange.import_bundle(ours, bundle(theirs, "wf_a", tmp_path / "a.bundle"))
     assert [path.name for path in arriving.iterdir()] == ["living"]
+    assert [path.name for path in packs.glob("*.keep")] == ["somebodys.keep"]
 
 
 def test_a_bundle_without_its_beginning_is_refused(ours: Workspace, theirs: Workspace, tmp_path: Path) -> None:

@@ -55,12 +55,12 @@ class DulwichTransport:
                 pack.seek(0)
                 quarantine.take(pack)  # type: ignore[arg-type]  # a file in everything but its type
                 quarantine.admit()
-        wanted = kept_of(self._remote, theirs)
-        self._check_sent(wanted)
-        if prune:
-            # First: a branch that is gone may have the name of a folder now.
-            forget(self._path, self._remote, theirs)
-        self._keep(wanted)
+            wanted = kept_of(self._remote, theirs)
+            self._check_sent(wanted)
+            if prune:
+                # First: a branch that is gone may have the name of a folder now.
+                forget(self._path, self._remote, theirs)
+            self._keep(wanted)
 
     def push(self, values: Mapping[str, str]) -> dict[str, str]:
         refused: dict[str, str] = {}

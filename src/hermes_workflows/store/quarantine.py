@@ -27,6 +27,9 @@ from .verify import HashedObjects
 _FOLDER = "hermes/arriving"
 _LONGEST = 86_400.0
 
+# What git calls a pack that no repack may touch, and how we know ours.
+_KEEP, _MARK = ".keep", "arriving in hermes-workflows\n"
+
 # A commit of another repository, which is never here.
 _SUBMODULE = 0o160000
 
@@ -39,6 +42,7 @@ class Quarantine:
         self._repository = repository
         self._disk = disk
         self._git = git
+        self._kept: list[Path] = []
         self.path = repository / _FOLDER / secrets.token_hex(8)
 
     def __enter__(self) -> Quarantine:
@@ -53,6 +57,8 @@ class Quarantine:
 
     def __exit__(self, *_: object) -> None:
         self.objects.close()
+        for kept in self._kept:
+            kept.unlink(missing_ok=True)
         shutil.rmtree(self.path, ignore_errors=True)
 
     def take(self, pack: BinaryIO) -> None:
@@ -63,9 +69,15 @@ class Quarantine:
             self._check(pack)
 
     def admit(self) -> None:
-        """Let in what was taken; from here on it is ours to read, though no ref names it yet."""
+        """Let in what was taken: it is ours to read now. Refs to it are made before this context ends.
+
+        Until then no ref leads to the pack, and a repack would drop it.
+        """
         target = self._repository / "objects/pack"
         packs = self.path / "objects/pack"
+        for found in packs.glob("*.pack"):
+            self._kept.append(target / found.with_suffix(_KEEP).name)
+            self._kept[-1].write_text(_MARK)
         # The index last: a pack without one is not seen.
         for found in sorted(packs.iterdir(), key=lambda path: path.suffix == ".idx"):
             with open(found, "rb") as file:
@@ -77,10 +89,15 @@ class Quarantine:
     def _sweep(self) -> None:
         """Remove what was left by a process that was killed; a day is longer than any arrival takes."""
         now = self.path.stat().st_mtime
-        for left in self.path.parent.iterdir():
+        keeping = (self._repository / "objects/pack").glob(f"*{_KEEP}")
+        for left in (*self.path.parent.iterdir(), *keeping):
             with contextlib.suppress(FileNotFoundError):
-                if now - left.stat().st_mtime > _LONGEST:
+                if now - left.stat().st_mtime <= _LONGEST:
+                    continue
+                if left.is_dir():
                     shutil.rmtree(left, ignore_errors=True)
+                elif left.read_text(errors="replace") == _MARK:
+                    left.unlink()
 
     def _index(self, git: str, pack: BinaryIO) -> None:
         # git reads from where the file stands, not from where our buffer does.
