@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 # How far below a run its status looks, and how many children of one run it looks at.
 _DEPTH = 5
 _MOST = 100
+_REFUSED = "$refused "
 
 
 class Observed(NamedTuple):
@@ -158,6 +159,11 @@ def is_healthy(row: RunnerRow, clock: Clock) -> bool:
 def busy_line(run_id: str, since: str) -> str:
     """How a runner says in its heartbeat that a body does not come back, and where it is."""
     return f"{run_id} $busy {since}"
+
+
+def refused_line(why: str) -> str:
+    """How a runner says in its heartbeat that there is work which the disk, or another writer, does not let it do."""
+    return f"{_REFUSED}{' '.join(why.split())}"
 
 
 def _busy(seen: Observed, clock: Clock) -> str | None:

@@ -242,6 +242,13 @@ class Agents:
             (configured, ANY),
         )
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Whom `find` finds; `*` when it finds somebody for every name."""
+        return tuple(
+            sorted({name for entries, key in self._steps for name in ([key] if key else entries) if name in entries})
+        )
+
     def find(self, name: str) -> AgentSettings | None:
         found = (entries.get(name if key is None else key) for entries, key in self._steps)
         return next((entry for entry in found if entry is not None), None)

@@ -13,12 +13,17 @@ from typing import TYPE_CHECKING, Any, Literal
 from . import layout
 from .names import clean_key
 from .timestamps import render_time
+from .tracebacks import place_in
 from .usages import Sum, added, added_for
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from .receipts import Receipt
+
+# How many of its newest receipts a run's row tells by itself, and characters of an error among them.
+EVENTS = 10
+_ERROR = 200
 
 Status = Literal["running", "waiting", "completed", "failed", "cancelled"]
 
@@ -47,6 +52,18 @@ class OpenWait:
 
 
 @dataclass(frozen=True)
+class Event:
+    """One receipt in a line: what became of which call, and when."""
+
+    seq: int
+    at: str | None
+    kind: str
+    key: str
+    status: str
+    error: str | None = None
+
+
+@dataclass(frozen=True)
 class RunSummary:
     run_id: str
     workflow: str = ""
@@ -71,6 +88,9 @@ class RunSummary:
     cancel_by: Mapping[str, str] | None = None
     paused: Mapping[str, str] | None = None
     deadline_at: str | None = None
+    python: str | None = None
+    failed_at: str | None = None
+    recent: tuple[Event, ...] = ()
     parent: Mapping[str, str] | None = None
     source: Mapping[str, str] | None = None
 
@@ -97,7 +117,8 @@ class RunSummary:
         reviews = {key: OpenReview(**value) for key, value in data["open_reviews"].items()}
         waits = {key: OpenWait(**value) for key, value in data["open_waits"].items()}
         listed = {name: tuple(data[name]) for name in ("open_intents", "late")}
-        return cls(**{**data, **listed, "open_reviews": reviews, "open_waits": waits})
+        recent = tuple(Event(**event) for event in data["recent"])
+        return cls(**{**data, **listed, "open_reviews": reviews, "open_waits": waits, "recent": recent})
 
 
 def summarize(run_id: str, receipts: Iterable[Receipt]) -> RunSummary:
@@ -117,9 +138,16 @@ def _apply(summary: RunSummary, receipt: Receipt) -> RunSummary:
         seq=receipt.seq,
         receipts=summary.receipts + 1,
         updated_at=max(filter(None, (summary.updated_at, moment)), default=None),
+        recent=(*summary.recent[1 - EVENTS :], event_of(receipt)),
         **_usage(summary, receipt),
         **changes,
     )
+
+
+def event_of(receipt: Receipt) -> Event:
+    moment = receipt.execution.finished_at or receipt.execution.started_at
+    error = " ".join(receipt.error.message.split())[:_ERROR] if receipt.error else None
+    return Event(receipt.seq, _text(moment), receipt.kind, receipt.key, receipt.status, error)
 
 
 def _text(moment: datetime | None) -> str | None:
@@ -148,6 +176,7 @@ def _run(summary: RunSummary, receipt: Receipt) -> _Changes:
         "home": execution.workspace or "",
         "started_at": _text(execution.started_at),
         "deadline_at": _text(execution.deadline_at),
+        "python": execution.python,
         "parent": execution.parent,
         "source": execution.source,
     }
@@ -159,6 +188,7 @@ def _end(summary: RunSummary, receipt: Receipt) -> _Changes:
         "result": receipt.output,
         "error": receipt.error.model_dump(exclude_none=True) if receipt.error else None,
         "finished_at": _text(receipt.execution.finished_at),
+        "failed_at": place_in((receipt.execution.transcript or {}).get("traceback")),
         "open_reviews": {},
         "open_waits": {},
         "open_children": {},

@@ -86,6 +86,7 @@ def _world(job: Job, settings: AgentSettings, cwd: Path) -> World:
         now=around.clock.now,
         recorded=_recorded(settings, around),
         presets=around.presets,
+        on_line=job.last.heard,
     )
 
 

@@ -26,7 +26,7 @@ from .candidates import NoAnswer, readable
 from .presets import PRESETS
 from .presets.base import Ask, Invocation, Preset, Said, check_enforced
 from .presets.prompts import as_json, render, repair
-from .processes import Command, Outcome, StopSignal, run_command
+from .processes import Command, OnLine, Outcome, StopSignal, run_command
 from .protocol import AgentRequest, AgentResponse, AgentUsage, Previous
 from .verdicts import ANSWER_BYTES, Judge, Status, Verdict
 
@@ -41,7 +41,7 @@ _MILLION = 1_000_000
 class World:
     """Where and with what agents run. `env` is the whole environment; `recorded` is what a replay answers from.
 
-    `presets` are the kinds of agents there are.
+    `presets` are the kinds of agents there are; `on_line` hears what the agent's program prints.
     """
 
     cwd: Path
@@ -51,6 +51,7 @@ class World:
     now: Callable[[], datetime]
     recorded: tuple[Mapping[str, Any], ...] = ()
     presets: Mapping[str, Preset] = field(default_factory=lambda: PRESETS)
+    on_line: OnLine | None = None
 
 
 @dataclass(frozen=True)
@@ -228,7 +229,8 @@ class _Asking:
             timeout=self.settings.timeout,
             keep_bytes=ANSWER_BYTES,
         )
-        outcome = run_command(command, stop=self.world.stop, redactor=self.world.redactor, now=self.world.now)
+        world = self.world
+        outcome = run_command(command, stop=world.stop, redactor=world.redactor, now=world.now, on_line=world.on_line)
         counts: Counter[str] = Counter()
         said = Said(
             readable(outcome.stdout.head + outcome.stdout.tail),

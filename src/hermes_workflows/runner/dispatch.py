@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from ..core import layout
 from ..core.calls import Call
 from ..errors import HermesError, NotFound, StoreFailure, TemporarilyLocked
+from ..facts import refused_line
 from ..store.queue_port import Claim, Kind, Lease, Work
 from . import calls, children, endings, intents, probing, timing
 from .advance import advance
@@ -77,6 +78,15 @@ class Dispatcher:
     def leases(self) -> list[Lease]:
         """Everything this process holds, for whoever renews it; called from another thread."""
         return [*(each.lease for each in list(self.active.values())), *self._notices.leases(), *self._serving]
+
+    def said(self) -> dict[str, str]:
+        """The last lines of what executes, by run and key; called from another thread."""
+        return {shown(each.lease): line for each in list(self.active.values()) if (line := each.job.last.text)}
+
+    def notes(self) -> list[str]:
+        """What operators of this database should know; called from another thread."""
+        refused = self.refused
+        return [refused_line(refused.message)] if refused else []
 
     def record(self, events: Iterable[Finished | Attempted], *, decide: bool = True) -> None:
         """Commit what executors have handed over; with `decide`, the bodies held here go on with it at once."""
@@ -296,6 +306,11 @@ def _claim(free: int, left: int | None, *, notices: bool) -> Claim | None:
     # A run whose timeout fired must move on while all executors are busy.
     limit = _DECISIONS_AT_ONCE if left is None else min(left, _DECISIONS_AT_ONCE)
     return Claim(limit, kinds=_DECIDING)
+
+
+def shown(lease: Lease) -> str:
+    """How a heartbeat names what its runner has in hand."""
+    return f"{lease.work.run_id} {lease.work.key}".strip()
 
 
 def _is_suspect(lease: Lease) -> bool:

@@ -62,7 +62,7 @@ def _execute_bash(job: Job, report: Report) -> Executed:
         env=clean_environment(around.environment, {VARIABLE: job.operation_id, **given}, around.rules),
         timeout=options.timeout,
     )
-    outcome = run_command(command, stop=job.stop, redactor=redactor, now=around.clock.now)
+    outcome = run_command(command, stop=job.stop, redactor=redactor, now=around.clock.now, on_line=job.last.heard)
     redactions = outcome.stdout.redactions + outcome.stderr.redactions
     output = _bash_output(outcome)
     if outcome.ended == "exited":

@@ -42,12 +42,27 @@ class Surroundings:
     left_behind: list[threading.Thread] = field(default_factory=list)
 
 
+# Characters of a line that are told: it stands in one row of a screen.
+_LINE = 160
+
+
+class LastLine:
+    """The last line that an execution has printed; written by its thread, read by the one that tells of it."""
+
+    def __init__(self) -> None:
+        self.text = ""
+
+    def heard(self, _stream: str, line: str) -> None:
+        if said := " ".join(line.split()):
+            self.text = said[:_LINE]
+
+
 @dataclass(frozen=True)
 class Job:
     """One execution of one call, which the version `code` of the code of `workflow` asked for.
 
     `earlier` are the receipts of its failed attempts; `stop` is set when nobody wants the result any more, or the
-    runner ends.
+    runner ends. `last` is what the execution has printed last.
     """
 
     run_id: str
@@ -58,6 +73,7 @@ class Job:
     surroundings: Surroundings
     earlier: tuple[Receipt, ...] = ()
     stop: StopSignal = field(default_factory=StopSignal)
+    last: LastLine = field(default_factory=LastLine)
 
     @property
     def operation_id(self) -> str:

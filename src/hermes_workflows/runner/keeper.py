@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+import platform
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..core.clock import Clock
 from ..core.timestamps import render_time
 from ..errors import HermesError
 from ..store.liveness import process_started, this_host
 from ..store.queue_port import Lease, RunnerRow
+from .dispatch import shown
 from .records import log
 
 # In seconds: how often to look whether calls were withdrawn, and whether there is something new to tell.
@@ -21,7 +23,7 @@ _HEARTBEAT_SECONDS = 5.0
 
 @dataclass
 class Kept:
-    """One database's leases, as the keeper sees them: `leases` and `doing` ask the dispatcher."""
+    """One database's leases, as the keeper sees them: `leases`, `said` and `notes` ask the dispatcher."""
 
     database: str
     renew: Callable[[Sequence[Lease], float], Mapping[str, str]]
@@ -29,7 +31,27 @@ class Kept:
     goodbye: Callable[[str], None]
     leases: Callable[[], Sequence[Lease]]
     answers: Callable[[Mapping[str, str]], None]
+    said: Callable[[], Mapping[str, str]] = dict
+    notes: Callable[[], Sequence[str]] = tuple
+    agents: tuple[str, ...] = ()
     withdrawn: threading.Event = field(default_factory=threading.Event)
+
+
+class Silence:
+    """For how long a loop has not come round.
+
+    Added up look by look: while the whole process was suspended nobody looked, and its loop is not to blame.
+    """
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self._rounds = -1
+        self._looked_at = 0.0
+
+    def look(self, rounds: int, now: float) -> None:
+        since, self._looked_at = now - self._looked_at, now
+        self.seconds = self.seconds + min(since, 2 * TICK_SECONDS) if rounds == self._rounds else 0.0
+        self._rounds = rounds
 
 
 class Keeper:
@@ -43,12 +65,15 @@ class Keeper:
         concurrency: int,
         kept: Sequence[Kept],
         notes: Callable[[], Sequence[str]],
+        rounds: Callable[[], int] = int,
     ) -> None:
         self._clock = clock
         self._lease_seconds = lease_seconds
         self._kept = kept
         self._notes = notes
         self._told: Sequence[str] = ()
+        self._rounds = rounds
+        self._silence = Silence()
         self._ended = threading.Event()
         self._row = RunnerRow(
             runner_id=runner_id,
@@ -61,6 +86,7 @@ class Keeper:
             heartbeat_at=render_time(clock.now()),
             lease_seconds=lease_seconds,
             concurrency=concurrency,
+            python=".".join(platform.python_version_tuple()[:2]),
         )
         self._thread = threading.Thread(target=self._keep, name="hermes-keeper", daemon=True)
 
@@ -78,10 +104,11 @@ class Keeper:
         renewed = beaten = self._clock.elapsed()
         while not self._ended.wait(min(TICK_SECONDS, self._lease_seconds / 3)):
             now = self._clock.elapsed()
+            self._silence.look(self._rounds(), now)
             if now - renewed >= self._lease_seconds / 3 or any(kept.withdrawn.is_set() for kept in self._kept):
                 renewed = now
                 self._renew()
-            if now - beaten >= min(_HEARTBEAT_SECONDS, self._lease_seconds / 3) or self._notes() != self._told:
+            if now - beaten >= min(_HEARTBEAT_SECONDS, self._lease_seconds / 3) or self._news() != self._told:
                 beaten = now
                 self._beat()
 
@@ -93,11 +120,24 @@ class Keeper:
                 self._guarded(lambda kept=kept, leases=leases: kept.answers(kept.renew(leases, self._lease_seconds)))  # type: ignore[misc]
 
     def _beat(self) -> None:
-        notes = self._told = self._notes()
+        notes, self._told = self._notes(), self._news()
         for kept in self._kept:
-            executing = [f"{lease.work.run_id} {lease.work.key}".strip() for lease in kept.leases()]
-            row = _replaced(self._row, self._clock, (*executing, *notes), kept.database)
+            executing = [shown(lease) for lease in kept.leases()]
+            row = replace(
+                self._row,
+                elapsed=self._clock.elapsed(),
+                heartbeat_at=render_time(self._clock.now()),
+                executing=(*executing, *notes, *kept.notes()),
+                database=kept.database,
+                agents=kept.agents,
+                silent=self._silence.seconds,
+                said=kept.said(),
+            )
             self._guarded(lambda kept=kept, row=row: kept.heartbeat(row))  # type: ignore[misc]
+
+    def _news(self) -> Sequence[str]:
+        """What is told at once, and not only with the next heartbeat."""
+        return [*self._notes(), *(note for kept in self._kept for note in kept.notes())]
 
     def _guarded(self, work: Callable[[], None]) -> None:
         # The next tick tries again; a keeper that dies would let every lease of this process expire.
@@ -107,15 +147,3 @@ class Keeper:
             log.warning("no sign of life could be written: %s", error.message)
         except Exception:
             log.exception("no sign of life could be written")
-
-
-def _replaced(row: RunnerRow, clock: Clock, executing: tuple[str, ...], database: str) -> RunnerRow:
-    return RunnerRow(
-        **{
-            **vars(row),
-            "elapsed": clock.elapsed(),
-            "heartbeat_at": render_time(clock.now()),
-            "executing": executing,
-            "database": database,
-        }
-    )

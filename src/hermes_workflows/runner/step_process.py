@@ -57,10 +57,15 @@ def run_step(job: Job, definition: Step[..., Any], arguments: Plain) -> Plain | 
             stop=job.stop,
             redactor=job.surroundings.redactor,
             now=job.surroundings.clock.now,
-            on_line=lambda stream, line: log.info("%s: %s", job.operation_id, line),
+            on_line=lambda stream, line: _heard(job, stream, line),
         )
         data = answer.read_bytes() if outcome.ended == "exited" and answer.exists() else _NO_ANSWER
     return _answer(data) if data else _no_answer(definition, outcome)
+
+
+def _heard(job: Job, stream: str, line: str) -> None:
+    job.last.heard(stream, line)
+    log.info("%s: %s", job.operation_id, line)
 
 
 def _answer(data: bytes) -> Plain | Executed:

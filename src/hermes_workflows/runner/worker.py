@@ -90,6 +90,7 @@ class Runner:
         self._upkeep = [Upkeep(each.records, each.around.agents) for each in self._dispatchers]
         self._clock = workspaces[0].clock
         self._claimed = 0
+        self._rounds = 0
         self._stops = 0
         self._stop_by: float | None = None
         self._leave_by: float | None = None
@@ -131,6 +132,7 @@ class Runner:
         swept = idle_since - SWEEP_SECONDS
         again = True
         while True:
+            self._rounds += 1
             sweep = self._clock.elapsed() - swept >= SWEEP_SECONDS
             progress = self._take_inbox(wait=0.0 if again or sweep else POLL_SECONDS)
             if (reason := self._over()) is not None:
@@ -289,12 +291,21 @@ class Runner:
                 goodbye=workspace.queue.goodbye,
                 leases=dispatcher.leases,
                 answers=dispatcher.stop_withdrawn,
+                said=dispatcher.said,
+                notes=dispatcher.notes,
+                agents=dispatcher.around.agents.names,
             )
             for workspace, dispatcher in zip(self._workspaces, self._dispatchers, strict=True)
         ]
         options = self._options
         return Keeper(
-            options.worker_id, self._clock, options.lease_seconds, options.concurrency, self._kept, self._notes
+            options.worker_id,
+            self._clock,
+            options.lease_seconds,
+            options.concurrency,
+            self._kept,
+            self._notes,
+            lambda: self._rounds,
         )
 
     def _notes(self) -> list[str]:

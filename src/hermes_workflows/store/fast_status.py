@@ -60,8 +60,7 @@ class FastIndex:
         return [_like(dict(row)) for row in self._rows(sql.narrowed(sql.STUCK, run_id=run_id), run_id=run_id)]
 
     def runners(self) -> list[RunnerRow]:
-        rows = self._rows(sql.RUNNERS)
-        return [_like({**dict(row), "executing": tuple(load(row["executing"]))}) for row in rows]
+        return [_runner(row) for row in self._rows(sql.RUNNERS)]
 
     def work(self, run_id: str | None = None, *, clock: Clock) -> list[WorkRow]:
         elapsed, boot_id = clock.elapsed(), clock.boot_id
@@ -93,6 +92,7 @@ def _indexed(row: sqlite3.Row) -> Indexed:
         "open_waits": {key: _like(wait) for key, wait in fields["open_waits"].items()},
         "open_intents": tuple(fields["open_intents"]),
         "late": tuple(fields["late"]),
+        "recent": tuple(_like(event) for event in fields["recent"]),
     }
     summary = _like(fields | derived)
     return cast("Indexed", _like({**_place(row), "summary": summary, "reviews": ()}))
@@ -100,6 +100,11 @@ def _indexed(row: sqlite3.Row) -> Indexed:
 
 def _place(row: sqlite3.Row) -> dict[str, Any]:
     return {"tip": row["tip"], "folder": row["folder"], "sealed": bool(row["sealed"])}
+
+
+def _runner(row: sqlite3.Row) -> RunnerRow:
+    lists = {name: tuple(load(row[name])) for name in ("executing", "agents")}
+    return cast("RunnerRow", _like({**dict(row), **lists, "said": load(row["said"])}))
 
 
 def _work(row: sqlite3.Row, status: str) -> WorkRow:

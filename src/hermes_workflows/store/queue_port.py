@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from ..core.summary import RunSummary
 
 Kind = Literal["workflow", "step", "agent", "bash", "child", "artifact", "timer", "notify"]
+Limits = tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True)
@@ -16,7 +17,8 @@ class Work:
     """Something a runner can do: advance a run (key "") or execute one of its calls.
 
     Never the request and never a decision: whoever claims it asks the receipts.
-    `visible_at` is wall time in seconds since 1970 before which nobody may claim it (timers, retries).
+    `visible_at` is wall time in seconds since 1970 before which nobody may claim it (timers, retries);
+    `name` is whom a limit may name: the agent of an agent call.
     """
 
     run_id: str
@@ -24,6 +26,7 @@ class Work:
     key: str = ""
     fingerprint: str = ""
     visible_at: float = 0.0
+    name: str = ""
 
 
 @dataclass(frozen=True)
@@ -31,20 +34,28 @@ class Lease:
     """A claimed row. `token` fences the row only; receipts are fenced by git.
 
     `claims` counts how often the row was claimed without being finished or released, this time included.
+    `lost` says, for people, which claimers died in it or no longer answered; those that a restart of the machine
+    took along are not among them.
     """
 
     work: Work
     token: str
     claims: int
+    lost: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Claim:
-    """What a runner would take now: at most `limit` rows of these kinds (all when empty)."""
+    """What a runner would take now: at most `limit` rows of these kinds (all when empty).
+
+    `limits` say how many rows may be leased at once, by all runners together: of a kind (`bash`), or of one agent
+    (`agent:writer`). Of the calls whose claimers were lost several times a runner gets one at a time.
+    """
 
     limit: int
     kinds: tuple[Kind, ...] = ()
     run_id: str | None = None
+    limits: Limits = ()
 
 
 @dataclass(frozen=True)
@@ -90,7 +101,12 @@ class Stuck:
 
 @dataclass(frozen=True)
 class RunnerRow:
-    """A heartbeat. `elapsed` is CLOCK_BOOTTIME seconds of boot `boot_id` when it was last written."""
+    """A heartbeat. `elapsed` is CLOCK_BOOTTIME seconds of boot `boot_id` when it was last written.
+
+    `silent` is for how many seconds the runner's loop has not come round, as the heartbeat's own thread counted them.
+    `agents` are the names it has somebody for, `*` for all. `said` are the last lines of what executes, by the texts
+    that `executing` has for it.
+    """
 
     runner_id: str
     host: str
@@ -104,6 +120,10 @@ class RunnerRow:
     concurrency: int
     executing: tuple[str, ...] = ()
     database: str = ""
+    python: str = ""
+    agents: tuple[str, ...] = ()
+    silent: float = 0.0
+    said: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -152,6 +172,11 @@ class Queue(Protocol):
     def heartbeat(self, row: RunnerRow) -> None: ...
     def goodbye(self, runner_id: str) -> None: ...
     def runners(self) -> list[RunnerRow]: ...
+    def drain(self, runner_id: str | None = None) -> None:
+        """Ask runners that have a heartbeat here, all of them or those of one name, to take nothing new and end.
+
+        The wish stands in their rows (`draining`) and outlives their heartbeats, until they say goodbye.
+        """
 
     def indexed(self, run_id: str) -> Indexed | None: ...
     def list_indexed(self, *, status: str | None = None, limit: int = 50, offset: int = 0) -> list[Indexed]: ...

@@ -22,6 +22,7 @@ def run_values(indexed: Indexed) -> dict[str, Any]:
         **vars(summary),
         "open_reviews": {key: vars(review) for key, review in summary.open_reviews.items()},
         "open_waits": {key: vars(wait) for key, wait in summary.open_waits.items()},
+        "recent": [vars(event) for event in summary.recent],
     }
     waiting_on = summary.waiting_on
     return {
@@ -80,11 +81,18 @@ def stuck_of(row: Row) -> Stuck:
 
 
 def runner_values(runner: RunnerRow) -> dict[str, Any]:
-    return {**vars(runner), "executing": dump(list(runner.executing))}
+    lists = {"executing": dump(list(runner.executing)), "agents": dump(list(runner.agents))}
+    return {**vars(runner), **lists, "said": dump(dict(runner.said))}
 
 
 def runner_of(row: Row) -> RunnerRow:
-    return RunnerRow(**{**dict(row), "executing": tuple(load(row["executing"]))})
+    return RunnerRow(**{**dict(row), **told_by(row)})
+
+
+def told_by(row: Row) -> dict[str, Any]:
+    """What a heartbeat's row has as JSON."""
+    lists = {name: tuple(load(row[name])) for name in ("executing", "agents")}
+    return {**lists, "said": load(row["said"])}
 
 
 def work_of(row: Row) -> Work:

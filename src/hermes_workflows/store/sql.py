@@ -7,6 +7,7 @@ Rules the tables keep:
 - `work.turn` is the order of claiming among rows of one rank. It is given when a row becomes ready and is never
   lower than the lowest turn still waiting, nor than the run's own last one: that is round robin between runs,
   without a table of who came last.
+- `work.lost` is a JSON list that says which claimers were lost in a call; it starts anew with the row.
 - `bodies` says which runner last advanced a run and so may still hold its live body; that runner alone may claim the
   run's workflow row until `work.preferred_until`.
 - `runs.summary` and every other JSON column is a cache of receipts; nothing decides from it.
@@ -16,7 +17,7 @@ from __future__ import annotations
 
 APPLICATION_ID = 0x48574631  # "HWF1": whose file this is, so that nobody else's database is ever replaced
 # Raise it with every change of the tables or of RunSummary: an older file is made again, a newer one refused.
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 SCHEMA = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -47,12 +48,14 @@ CREATE TABLE work (
     run_id TEXT NOT NULL,
     key TEXT NOT NULL,
     kind TEXT NOT NULL,
+    name TEXT NOT NULL,
     fingerprint TEXT NOT NULL,
     state TEXT NOT NULL,
     turn INTEGER NOT NULL,
     visible_at REAL NOT NULL,
     offered_at TEXT NOT NULL,
     claims INTEGER NOT NULL DEFAULT 0,
+    lost TEXT,
     withdrawn INTEGER NOT NULL DEFAULT 0,
     again_at REAL,
     token TEXT,
@@ -95,6 +98,10 @@ CREATE TABLE runners (
     concurrency INTEGER NOT NULL,
     executing TEXT NOT NULL,
     database TEXT NOT NULL,
+    python TEXT NOT NULL,
+    agents TEXT NOT NULL,
+    silent REAL NOT NULL,
+    said TEXT NOT NULL,
     PRIMARY KEY (runner_id, host, pid, pid_started)
 ) WITHOUT ROWID;
 """
@@ -113,15 +120,15 @@ NEXT_WORKFLOW_TURN = """
 SELECT coalesce((SELECT max(turn) + 1 FROM work WHERE state = 'ready' AND (kind <> 'workflow') = 0), 0)
 """
 OFFER = """
-INSERT INTO work (run_id, key, kind, fingerprint, state, turn, visible_at, offered_at)
-VALUES (:run_id, :key, :kind, :fingerprint, :state, :turn, :visible_at, :offered_at)
+INSERT INTO work (run_id, key, kind, name, fingerprint, state, turn, visible_at, offered_at)
+VALUES (:run_id, :key, :kind, :name, :fingerprint, :state, :turn, :visible_at, :offered_at)
 ON CONFLICT (run_id, key) DO NOTHING
 """
 FIND = "SELECT id, kind, state, withdrawn, visible_at, token FROM work WHERE run_id = :run_id AND key = :key"
 OFFER_AGAIN = "UPDATE work SET again_at = min(coalesce(again_at, :visible_at), :visible_at) WHERE id = :id"
 OFFER_ANEW = """
-UPDATE work SET kind = :kind, fingerprint = :fingerprint, state = :state, turn = :turn, visible_at = :visible_at,
-    offered_at = :offered_at, claims = 0, withdrawn = 0, again_at = NULL,
+UPDATE work SET kind = :kind, name = :name, fingerprint = :fingerprint, state = :state, turn = :turn,
+    visible_at = :visible_at, offered_at = :offered_at, claims = 0, lost = NULL, withdrawn = 0, again_at = NULL,
     token = NULL, runner = NULL, holder = NULL, boot_id = NULL, expires_at = NULL, claimed_at = NULL
 WHERE id = :id
 """
@@ -170,26 +177,39 @@ HOLDERS = "SELECT DISTINCT holder FROM work WHERE state = 'leased'"
 HELD_BY = "SELECT id, token, withdrawn FROM work WHERE state = 'leased' AND holder = :holder"
 EXPIRE = "UPDATE work SET state = 'ready' WHERE id = :id"
 DROP = "DELETE FROM work WHERE id = :id"
-CLAIMABLE = """
-SELECT id, run_id, kind, key, fingerprint, visible_at, claims + 1 AS claims FROM work
+# How many rows each limit could be about are leased.
+IN_USE = "SELECT kind, name, count(*) FROM work WHERE state = 'leased' GROUP BY kind, name"
+_CLAIMABLE = """
+SELECT id, run_id, kind, name, key, fingerprint, visible_at, claims + 1 AS claims, lost, token, runner, holder, boot_id,
+    claimed_at
+FROM work
 WHERE state = 'ready' AND run_id NOT IN (SELECT run_id FROM stuck)
     AND (:run_id IS NULL OR run_id = :run_id) AND (:kinds = '' OR instr(:kinds, '|' || kind || '|'))
-    AND (preferred IS NULL OR preferred = :runner OR preferred_until NOT BETWEEN :elapsed AND :precedence_ends)
+    AND (preferred IS NULL OR preferred = :runner OR preferred_until NOT BETWEEN :elapsed AND :precedence_ends){beside}
 ORDER BY kind <> 'workflow', turn, id LIMIT :limit
 """
+CLAIMABLE = _CLAIMABLE.format(beside="")
+# The same without what there is no room for (see `store.room`).
+CLAIMABLE_BESIDE = _CLAIMABLE.format(
+    beside="""
+    AND kind NOT IN (SELECT value FROM json_each(:full))
+    AND kind || ':' || name NOT IN (SELECT value FROM json_each(:full))
+    AND (kind = 'workflow' OR NOT :no_suspects
+         OR coalesce(json_array_length(lost), 0) + (token IS NOT NULL AND boot_id = :boot_id) < :suspect)"""
+)
 CLAIM = """
-UPDATE work SET state = 'leased', claims = claims + 1, again_at = NULL, preferred = NULL,
+UPDATE work SET state = 'leased', claims = claims + 1, lost = :lost, again_at = NULL, preferred = NULL,
     token = :token, runner = :runner, holder = :holder, boot_id = :boot_id, expires_at = :expires_at,
     claimed_at = :claimed_at
 WHERE id = :id
 """
 # A row that somebody else claimed since the file was made again is theirs; receipts decide who was first.
 ENTER_LEASE = """
-INSERT INTO work (run_id, key, kind, fingerprint, state, turn, visible_at, offered_at, claims,
+INSERT INTO work (run_id, key, kind, name, fingerprint, state, turn, visible_at, offered_at, claims, lost,
     token, runner, holder, boot_id, expires_at, claimed_at)
-VALUES (:run_id, :key, :kind, :fingerprint, 'leased', 0, :visible_at, :claimed_at, :claims,
+VALUES (:run_id, :key, :kind, :name, :fingerprint, 'leased', 0, :visible_at, :claimed_at, :claims, :lost,
     :token, :runner, :holder, :boot_id, :expires_at, :claimed_at)
-ON CONFLICT (run_id, key) DO UPDATE SET state = 'leased', claims = excluded.claims, token = excluded.token,
+ON CONFLICT (run_id, key) DO UPDATE SET state = 'leased', claims = excluded.claims, lost = excluded.lost, token = excluded.token,
     runner = excluded.runner, holder = excluded.holder, boot_id = excluded.boot_id,
     expires_at = excluded.expires_at, claimed_at = excluded.claimed_at,
     again_at = CASE kind WHEN 'workflow' THEN visible_at END
@@ -201,7 +221,7 @@ SELECT min(preferred_until) FROM work
 WHERE preferred IS NOT NULL AND preferred_until BETWEEN :elapsed AND :precedence_ends
 """
 WORK = """
-SELECT run_id, key, kind, fingerprint, visible_at, state, withdrawn, token, runner, holder, boot_id, expires_at,
+SELECT run_id, key, kind, name, fingerprint, visible_at, state, withdrawn, token, runner, holder, boot_id, expires_at,
     claims, offered_at, claimed_at
 FROM work{where} ORDER BY id
 """
@@ -252,13 +272,14 @@ ORDER BY since, run_id, kind, key
 
 HEARTBEAT = """
 INSERT INTO runners (runner_id, host, pid, pid_started, boot_id, elapsed, started_at, heartbeat_at, lease_seconds,
-    concurrency, executing, database)
+    concurrency, executing, database, python, agents, silent, said)
 VALUES (:runner_id, :host, :pid, :pid_started, :boot_id, :elapsed, :started_at, :heartbeat_at, :lease_seconds,
-    :concurrency, :executing, :database)
+    :concurrency, :executing, :database, :python, :agents, :silent, :said)
 ON CONFLICT (runner_id, host, pid, pid_started) DO UPDATE SET
     boot_id = excluded.boot_id, elapsed = excluded.elapsed, started_at = excluded.started_at,
     heartbeat_at = excluded.heartbeat_at, lease_seconds = excluded.lease_seconds,
-    concurrency = excluded.concurrency, executing = excluded.executing, database = excluded.database
+    concurrency = excluded.concurrency, executing = excluded.executing, database = excluded.database,
+    python = excluded.python, agents = excluded.agents, silent = excluded.silent, said = excluded.said
 """
 GOODBYE = """
 DELETE FROM runners WHERE runner_id = :runner_id
@@ -266,7 +287,7 @@ DELETE FROM runners WHERE runner_id = :runner_id
 """
 RUNNERS = """
 SELECT runner_id, host, pid, pid_started, boot_id, elapsed, started_at, heartbeat_at, lease_seconds, concurrency,
-    executing, database
+    executing, database, python, agents, silent, said
 FROM runners ORDER BY started_at, runner_id, pid
 """
 GET_META = "SELECT value FROM meta WHERE name = :name"
