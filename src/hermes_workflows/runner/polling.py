@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from ..core.messages import one_line
 from ..core.names import run_component
 from ..errors import HermesError
 from ..publishing import address_of
@@ -101,10 +102,12 @@ class Polling:
     def _tell(self, answers: Iterable[Imported]) -> None:
         for one in answers:
             if one.outcome == "recorded":
-                log.info("%s: %s answered %s (%s)", one.run_id, one.by, one.key, one.kind)
+                log.info("%s: %s answered %s (%s)", one.run_id, one_line(one.by), one.key, one.kind)
             elif one.outcome == "refused" and (one.source, one.reasons) not in self._told:
                 self._told.add((one.source, one.reasons))
-                log.warning("%s: no answer from %s (%s): %s", one.run_id, one.by, one.source, "; ".join(one.reasons))
+                # Whoever wrote the review may have written anything into it.
+                why = one_line("; ".join(one.reasons))
+                log.warning("%s: no answer from %s (%s): %s", one.run_id, one_line(one.by), one.source, why)
 
     def _tell_once(self, what: str, message: str) -> None:
         if (what, ()) not in self._told:
