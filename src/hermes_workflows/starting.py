@@ -64,6 +64,16 @@ def start_receipt(loaded: LoadedWorkflow, given: Plain, start: Start, redactor: 
     )
 
 
+def following(began: RunStarted, there: RunStarted, source: Mapping[str, str]) -> RunStarted:
+    """The start of a run that takes after another one, `there`, with where it comes from.
+
+    It has that one's seed: the order of sets, and what `random()` gives, must be as it was there.
+    """
+    seed = there.execution.seed or source["run"]
+    execution = began.execution.model_copy(update={"seed": seed, "source": dict(source)})
+    return began.model_copy(update={"execution": execution})
+
+
 def check_start(loaded: LoadedWorkflow, given: Plain, run_id: str | None) -> None:
     """Refuse what no run could start from, before anything is made on disk. Raises InvalidInput."""
     if run_id is not None:

@@ -103,6 +103,30 @@ def test_a_runner_that_takes_over_in_the_middle_reuses_the_rest(desk: Desk) -> N
     assert equal(desk)
 
 
+def test_children_reproduce_the_children_of_then(tmp_path: Path) -> None:
+    code = """
+from hermes_workflows.authoring import random
+
+@workflow
+async def below(name: str) -> Any:
+    said = await agent("writer", name, returns=str, mock_output="said")
+    return [said, random()]
+
+@workflow
+async def flow() -> Any:
+    return await below("child", key="child")
+"""
+    desk = Desk(tmp_path)
+    desk.run(code)
+    again(desk, "agent")
+    assert equal(desk)
+    source = desk.receipts("new.child")[0].execution.source
+    assert source == {"run": "wf.child", "commit": source and source["commit"], "how": "reproduce", "reuse": "agent"}
+    assert desk.receipt("steps/writer.json", "new.child").execution.adopted_from == "wf.child"
+    assert desk.receipts("new.child")[0].execution.parent == {"run": "new", "key": "child"}
+    assert desk.ledger.verify("new.child") == []
+
+
 REFUSED: list[tuple[dict[str, Any], Any, str]] = [
     ({"run_id": "wf"}, Conflict, "exists already"),
     ({"text": "wf@read"}, InvalidInput, "from its start"),

@@ -22,7 +22,7 @@ from ..errors import Divergence, HermesError, InvalidInput
 from ..loader import CannotLoad, LoadedWorkflow
 from ..starting import source_files
 from ..store.ports import Appended, Head
-from .reusing import reusable
+from .reusing import Then, recorded_then
 from .slices import Decider, SliceStopped
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class Held:
     `pending` are receipts that are committed and not delivered yet, `unindexed` those whose inbox rows are not
     written, `telling` and `outline` what the run's README is made of. `unoffered` and `unwithdrawn` are what
     decisions want from the queue and have not got. `sources` are the files of this code, while it has not written to
-    the run yet. `reusable` are results of another run that may stand in for calls of this one.
+    the run yet. `then` is what is known of the run that this one reproduces.
     """
 
     live: LiveRun
@@ -73,7 +73,7 @@ class Held:
     unoffered: dict[str, AnyCall] = field(default_factory=dict)
     unwithdrawn: dict[str, AnyCall] = field(default_factory=dict)
     sources: Mapping[str, bytes] = field(default_factory=dict)
-    reusable: Mapping[str, Receipt] = field(default_factory=dict)
+    then: Then = field(default_factory=Then)
     attempts: dict[str, int] = field(default_factory=dict)
     closed: list[str] = field(default_factory=list)
     telling: list[Receipt] = field(default_factory=list)
@@ -240,7 +240,7 @@ class Bodies:
         )
         known = any(receipt.execution.code == loaded.code for receipt in receipts)
         held = Held(live, loaded, head, RunSummary(run_id), sources={} if known else self._sources(loaded))
-        held.reusable = reusable(self._workspace.ledger, history.started)
+        held.then = recorded_then(self._workspace.ledger, history.started)
         held.absorb(head, receipts)
         held.pending.clear()
         held.closed.clear()

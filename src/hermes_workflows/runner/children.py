@@ -16,6 +16,7 @@ from ..store.queue_port import Lease, Work
 from . import drafts
 from .bodies import CannotAdvance, Held, Over
 from .records import Records
+from .reusing import child_of_then
 
 # The parent's row is looked at again this often, in seconds: the report of a child's end is only a shortcut.
 RECHECK_SECONDS = 5.0
@@ -80,7 +81,7 @@ def _start(records: Records, held: Held, call: Call[Any], start: Receipt) -> Non
     loaded = workspace.loader.load(workspace.loader.ref_of(call.spec.options))
     started = workspace.started(loaded, start.request["input"], {"run": held.run_id, "key": call.key})
     try:
-        workspace.begin(child, loaded, started)
+        workspace.begin(child, loaded, child_of_then(records, held, call.key, started))
     except Conflict as error:
         # Another runner that served this row before us has started it, or somebody took the id.
         if workspace.ledger.head(child) is None or not _is_ours(records, child, held.run_id, call.key):

@@ -22,7 +22,7 @@ from ..core.summary import RunSummary, summarize
 from ..core.timestamps import render_time
 from ..errors import Conflict, Divergence, InvalidInput, NotFound
 from ..finding import Found, of_key
-from ..starting import check_id, recorded_names, secrets_named
+from ..starting import check_id, following, recorded_names, secrets_named
 from ..store.ports import Adopted
 from .found_code import check_found, is_ours, load_found
 from .slices import Decider, SliceLimits
@@ -211,16 +211,6 @@ def _forked(began: RunStarted, there: RunStarted, wish: Wish) -> RunStarted:
 
 def _source(wish: Wish) -> dict[str, str]:
     return {"run": wish.source.run_id, "commit": wish.source.head.tip, "how": "fork"}
-
-
-def following(began: RunStarted, there: RunStarted, source: Mapping[str, str]) -> RunStarted:
-    """A start that names what it starts from.
-
-    It has that one's seed: the order of sets, and what `random()` gives, must be as it was there.
-    """
-    seed = there.execution.seed or source["run"]
-    execution = began.execution.model_copy(update={"seed": seed, "source": dict(source)})
-    return began.model_copy(update={"execution": execution})
 
 
 def _naming(started: RunStarted, prefix: Prefix, instead: Iterable[Draft]) -> RunStarted:

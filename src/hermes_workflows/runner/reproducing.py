@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 from ..core.names import check_run_id
 from ..core.receipts import RunStarted
 from ..errors import Conflict, InvalidInput
-from ..starting import check_id, recorded_names, secrets_named
-from .forking import following
+from ..starting import check_id, following, recorded_names, secrets_named
 from .found_code import check_found, load_found
 from .reusing import KINDS
 

@@ -7,11 +7,13 @@ says whose result it is; nothing was consumed for it.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ..core import layout
 from ..core.divergence import AnyCall
 from ..core.receipts import Author, Draft, Execution, Provenance, Receipt, RunStarted, draft
+from ..starting import following
 
 if TYPE_CHECKING:
     from ..store.ports import Ledger
@@ -24,14 +26,37 @@ KINDS: Mapping[str, str] = {"agent": "agent", "ask": "review", "bash": "bash", "
 """What `--reuse` may name, and the kinds of receipts it means. Timers and signals belong to the time of a run."""
 
 
-def reusable(ledger: Ledger, started: RunStarted) -> Mapping[str, Receipt]:
-    """The results that a run may take over, by key. Raises NotFound when the run it reproduces is gone."""
+@dataclass(frozen=True)
+class Then:
+    """What a reproduction knows of the run it reproduces: results to take over, and child runs, both by key."""
+
+    results: Mapping[str, Receipt] = field(default_factory=dict)
+    children: Mapping[str, Receipt] = field(default_factory=dict)
+
+
+def recorded_then(ledger: Ledger, started: RunStarted) -> Then:
+    """Nothing for a run that reproduces none. Raises NotFound when the one it reproduces is gone."""
     source = started.execution.source or {}
+    if source.get("how") != "reproduce":
+        return Then()
     kinds = {KINDS[word] for word in source.get("reuse", "").split(",") if word in KINDS}
-    if not kinds:
-        return {}
     _, receipts = ledger.at(source["commit"])
-    return {receipt.key: receipt for receipt in receipts if receipt.kind in kinds and _is_answer(receipt)}
+    answers = [receipt for receipt in receipts if _is_answer(receipt)]
+    return Then(
+        {receipt.key: receipt for receipt in answers if receipt.kind in kinds},
+        {receipt.key: receipt for receipt in receipts if receipt.kind == "child" and receipt.execution.tip},
+    )
+
+
+def child_of_then(records: Records, held: Held, key: str, began: RunStarted) -> RunStarted:
+    """The start of a child: in a reproduction it reproduces the child that the call had then."""
+    then, source = held.then.children.get(key), held.live.started.execution.source or {}
+    if then is None:
+        return began
+    child, commit = str(then.execution.child), str(then.execution.tip)
+    _, receipts = records.workspace.ledger.at(commit)
+    there = next(receipt for receipt in receipts if isinstance(receipt, RunStarted))
+    return following(began, there, {**source, "run": child, "commit": commit})
 
 
 def next_results(records: Records, held: Held) -> tuple[list[Draft], Mapping[str, bytes]] | None:
@@ -39,11 +64,11 @@ def next_results(records: Records, held: Held) -> tuple[list[Draft], Mapping[str
 
     An answer of a person has a commit of its own, with the README, as everywhere.
     """
-    if not held.reusable:
+    if not held.then.results:
         return None
     open_calls = [call for call in held.unoffered.values() if _recorded(held, call)]
     made: list[Draft] = []
-    for call in sorted(open_calls, key=lambda call: held.reusable[call.key].seq):
+    for call in sorted(open_calls, key=lambda call: held.then.results[call.key].seq):
         result = _taken_over(records, held, call)
         if call.kind == "review":
             return ([result], records.readme(held, result)) if not made else (made, {})
@@ -56,12 +81,12 @@ def _is_answer(receipt: Receipt) -> bool:
 
 
 def _recorded(held: Held, call: AnyCall) -> bool:
-    receipt = held.reusable.get(call.key)
+    receipt = held.then.results.get(call.key)
     return receipt is not None and (receipt.kind, receipt.fingerprint) == (call.kind, call.fingerprint)
 
 
 def _taken_over(records: Records, held: Held, call: AnyCall) -> Draft:
-    receipt = held.reusable[call.key]
+    receipt = held.then.results[call.key]
     source = (held.live.started.execution.source or {})["run"]
     execution = Execution(
         runner=records.runner_id,
