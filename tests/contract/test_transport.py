@@ -12,7 +12,9 @@ from tests.contract.ledgers import finished, git, record, start, step_draft
 from tests.contract.remotes import SOMEBODY, add_remote, bare, http, liar, reach, refs_of, ssh, workspace
 
 from hermes_workflows.errors import HermesError, IntegrityError, InvalidInput, NotFound, RemoteFailure
+from hermes_workflows.store import reaching
 from hermes_workflows.store.git_ledger import GitLedger
+from hermes_workflows.store.git_transport import GitTransport
 from hermes_workflows.store.remotes import Transport, find_remote
 from hermes_workflows.store.repository import GENESIS
 
@@ -323,6 +325,16 @@ def test_a_foreign_git_environment_is_not_ours(ledger: GitLedger, hub: Path, tmp
     kept = transport_environment(given)
     assert {"GIT_SSH_COMMAND", "HOME"} <= kept.keys()
     assert not {"GIT_DIR", "GIT_INDEX_FILE", "GIT_CONFIG_COUNT"} & kept.keys()
+
+
+@pytest.mark.parametrize(("version", "used"), [("2.28.1", False), ("2.29.0", True), ("3.0", True), ("none", False)])
+def test_a_git_that_is_too_old_is_not_used(
+    version: str, used: bool, tmp_path: Path, ledger: GitLedger, hub: Path
+) -> None:
+    (tmp_path / "git").write_text(f"#!/bin/sh\necho git version {version}\n")
+    (tmp_path / "git").chmod(0o755)
+    way = reaching.reach(ledger.path, find_remote(ledger.path), ledger.disk, {"PATH": str(tmp_path)})
+    assert isinstance(way, GitTransport) is used
 
 
 def test_both_ways_see_the_same_refs(ledger: GitLedger, hub: Path) -> None:
