@@ -83,7 +83,8 @@ class MemoryQueue:
         if change.claim is None:
             return []
         process, own = self._held.process_of(runner), self._held.tokens(runner)
-        return self._tables.work.claim(change.claim, MemoryHolder(runner, process, self._lease_seconds, own), moment)
+        holder = MemoryHolder(runner, process, self._lease_seconds, own, lambda: self._held.suspects(runner))
+        return self._tables.work.claim(change.claim, holder, moment)
 
     def renew(self, leases: Sequence[Lease], seconds: float) -> dict[str, Answer]:
         with self._tables.lock:

@@ -8,7 +8,8 @@ from itertools import count
 
 from .liveness import Process, Standing, new_token
 from .queue_port import Claim, Lease, Work, WorkRow
-from .work_table import PRECEDENCE_SECONDS, Answer, Moment
+from .room import Room, is_suspect
+from .work_table import PRECEDENCE_SECONDS, Answer, Moment, lost_line
 
 Name = tuple[str, str]
 
@@ -21,6 +22,7 @@ class MemoryHolder:
     process: Process
     lease_seconds: float
     own: Collection[str]
+    suspected: Callable[[], bool] = lambda: False
 
 
 @dataclass
@@ -32,6 +34,7 @@ class _Row:
     ready: bool = False
     leased: bool = False
     claims: int = 0
+    lost: tuple[str, ...] = ()
     withdrawn: bool = False
     again_at: float | None = None
     token: str | None = None
@@ -57,6 +60,11 @@ class _Row:
     def kept_for_another(self, runner: str | None, moment: Moment) -> bool:
         current = moment.elapsed <= self.preferred_until <= moment.elapsed + PRECEDENCE_SECONDS
         return current and self.preferred not in (None, runner)
+
+    def losses(self, moment: Moment) -> tuple[str, ...]:
+        if self.holder is None or self.boot_id != moment.boot_id:
+            return self.lost
+        return (*self.lost, lost_line(self.holder.runner, self.holder.process, self.claimed_at))
 
     def is_late(self, moment: Moment) -> bool:
         return not self.leased or self.expires_at <= moment.elapsed or self.boot_id != moment.boot_id
@@ -133,18 +141,24 @@ class MemoryWork:
         for row in sorted(due, key=lambda row: (row.work.visible_at, row.number)):
             row.turn, row.ready = self._next_turn(row.work), True
         self._give_back(lambda row: row.is_late(moment), holder)
-        leases = self._lease_some(wanted, holder, moment)
+        leases = self._lease_some(wanted, holder, moment, ())
         wanting = replace(wanted, limit=wanted.limit - len(leases))
         # In this order as in SqliteQueue, which looks at processes only when it wants more.
         if wanting.limit and self._give_back(lambda row: row.is_orphan(holder.process), holder):
-            leases += self._lease_some(wanting, holder, moment)
+            leases += self._lease_some(wanting, holder, moment, leases)
         return leases
 
-    def _lease_some(self, wanted: Claim, holder: MemoryHolder, moment: Moment) -> list[Lease]:
+    def _lease_some(self, wanted: Claim, holder: MemoryHolder, moment: Moment, just: Sequence[Lease]) -> list[Lease]:
         free = [row for row in self.rows.values() if self._claimable(row) and _wants(wanted, row.work)]
         free = [row for row in free if not row.kept_for_another(holder.runner, moment)]
         free.sort(key=lambda row: (not row.is_workflow, row.turn, row.number))
-        return [_lease(row, holder, moment) for row in free[: wanted.limit]]
+        in_use = [(row.work.kind, row.work.name, 1) for row in self.rows.values() if row.leased]
+        room = Room(wanted.limits, lambda: in_use, lambda: holder.suspected() or any(map(is_suspect, just)))
+        leases: list[Lease] = []
+        for row in free:
+            if len(leases) < wanted.limit and room.takes(row.work, len(row.losses(moment))):
+                leases.append(_lease(row, holder, moment))
+        return leases
 
     def _give_back(self, ended: Callable[[_Row], bool], asking: MemoryHolder) -> bool:
         found = [row for row in self.rows.values() if row.leased and row.token not in asking.own and ended(row)]
@@ -185,7 +199,7 @@ class MemoryWork:
         self.rows[row.name] = row
         row.free()
         row.work, row.turn, row.ready = work, turn, work.visible_at <= moment.now
-        row.claims, row.withdrawn, row.offered_at = 0, False, moment.text
+        row.claims, row.lost, row.withdrawn, row.offered_at = 0, (), False, moment.text
         body = self.bodies.get(work.run_id)
         row.preferred = body if row.is_workflow and body is not None and self.beating(body, moment) else None
         row.preferred_until = moment.elapsed + PRECEDENCE_SECONDS
@@ -204,12 +218,13 @@ class MemoryWork:
 
 
 def _lease(row: _Row, holder: MemoryHolder, moment: Moment) -> Lease:
+    row.lost = row.losses(moment)
     row.free()
     token = new_token()
     row.leased, row.token, row.holder, row.preferred = True, token, holder, None
     row.boot_id, row.expires_at, row.claimed_at = moment.boot_id, moment.elapsed + holder.lease_seconds, moment.text
     row.claims += 1
-    return Lease(row.work, token, row.claims)
+    return Lease(row.work, token, row.claims, row.lost)
 
 
 def _wants(claim: Claim, work: Work) -> bool:

@@ -96,7 +96,8 @@ def told_by(row: Row) -> dict[str, Any]:
 
 
 def work_of(row: Row) -> Work:
-    return Work(row["run_id"], cast(Kind, row["kind"]), row["key"], row["fingerprint"], row["visible_at"])
+    kind = cast(Kind, row["kind"])
+    return Work(row["run_id"], kind, row["key"], row["fingerprint"], row["visible_at"], row["name"])
 
 
 def work_row_of(row: Row, elapsed: float, boot_id: str) -> WorkRow:

@@ -209,8 +209,8 @@ INSERT INTO work (run_id, key, kind, name, fingerprint, state, turn, visible_at,
     token, runner, holder, boot_id, expires_at, claimed_at)
 VALUES (:run_id, :key, :kind, :name, :fingerprint, 'leased', 0, :visible_at, :claimed_at, :claims, :lost,
     :token, :runner, :holder, :boot_id, :expires_at, :claimed_at)
-ON CONFLICT (run_id, key) DO UPDATE SET state = 'leased', claims = excluded.claims, lost = excluded.lost, token = excluded.token,
-    runner = excluded.runner, holder = excluded.holder, boot_id = excluded.boot_id,
+ON CONFLICT (run_id, key) DO UPDATE SET state = 'leased', claims = excluded.claims, lost = excluded.lost,
+    token = excluded.token, runner = excluded.runner, holder = excluded.holder, boot_id = excluded.boot_id,
     expires_at = excluded.expires_at, claimed_at = excluded.claimed_at,
     again_at = CASE kind WHEN 'workflow' THEN visible_at END
 WHERE work.token IS NULL

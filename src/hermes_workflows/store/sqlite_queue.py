@@ -22,6 +22,7 @@ from .database import BUSY_SECONDS, Database, DatabaseGone, open_database, repla
 from .held import Held
 from .liveness import Process
 from .queue_port import Change, Indexed, Lease, ReviewRow, RunnerRow, Stuck, Work, WorkRow
+from .room import is_suspect
 from .work_table import Answer, Holder, Moment
 
 T = TypeVar("T")
@@ -98,11 +99,16 @@ class SqliteQueue:
         holder = Holder(runner, self._held.process_of(runner).to_text(), self._lease_seconds)
         work_table.make_ready(connection, moment)
         work_table.expire(connection, moment, own)
-        claimed = work_table.claim(connection, change.claim, holder, moment)
+        claimed: list[Lease] = []
+
+        def suspected() -> bool:
+            return self._held.suspects(runner) or any(is_suspect(lease) for lease in claimed)
+
+        claimed += work_table.claim(connection, change.claim, holder, moment, suspected)
         wanting = replace(change.claim, limit=change.claim.limit - len(claimed))
         # Looking at processes costs a file each; whoever has got all he wanted need not look.
         if wanting.limit and work_table.expire_dead(connection, own, holder):
-            claimed += work_table.claim(connection, wanting, holder, moment)
+            claimed += work_table.claim(connection, wanting, holder, moment, suspected)
         return claimed
 
     def renew(self, leases: Sequence[Lease], seconds: float) -> dict[str, Answer]:

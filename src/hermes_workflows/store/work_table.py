@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from sqlite3 import Connection, Row
 from typing import Any, Literal
@@ -12,7 +12,9 @@ from ..core.timestamps import render_time
 from . import sql
 from .liveness import Process, new_token
 from .queue_port import Claim, Lease, Work, WorkRow
+from .room import SUSPECT_LOSSES, Room
 from .rows import work_of, work_row_of
+from .texts import dump, load
 
 Answer = Literal["held", "withdrawn", "lost"]
 
@@ -136,20 +138,54 @@ def _give_back(connection: Connection, rows: Iterable[Row], own: Collection[str]
             connection.execute(sql.DROP if row["withdrawn"] else sql.EXPIRE, {"id": row["id"]})
 
 
-def claim(connection: Connection, wanted: Claim, holder: Holder, moment: Moment) -> list[Lease]:
-    limits = {
+def claim(
+    connection: Connection, wanted: Claim, holder: Holder, moment: Moment, suspected: Callable[[], bool]
+) -> list[Lease]:
+    room = Room(wanted.limits, lambda: map(tuple, connection.execute(sql.IN_USE)), suspected)
+    leases: list[Lease] = []
+    while (left := wanted.limit - len(leases)) > 0:
+        found = _claimable(connection, wanted, left, room, holder, moment)
+        claims = [(row, lost) for row in found if room.takes(work_of(row), len(lost := _lost(row, moment)))]
+        leases += [_claim(connection, row, lost, holder, moment) for row, lost in claims]
+        if len(claims) == len(found) or len(found) < left:
+            break
+    return leases
+
+
+def _claimable(
+    connection: Connection, wanted: Claim, limit: int, room: Room, holder: Holder, moment: Moment
+) -> list[Row]:
+    values = {
         "run_id": wanted.run_id,
         "kinds": f"|{'|'.join(wanted.kinds)}|" if wanted.kinds else "",
-        "limit": wanted.limit,
+        "limit": limit,
         "runner": holder.runner,
         **moment.precedence(),
     }
-    leases = []
-    for row in connection.execute(sql.CLAIMABLE, limits).fetchall():
-        lease = Lease(work_of(row), new_token(), row["claims"])
-        connection.execute(sql.CLAIM, {"id": row["id"], **_held(lease.token, holder, moment)})
-        leases.append(lease)
-    return leases
+    if not room.is_narrow:
+        return connection.execute(sql.CLAIMABLE, values).fetchall()
+    values |= {"full": dump(room.full), "no_suspects": room.no_suspects, "suspect": SUSPECT_LOSSES}
+    return connection.execute(sql.CLAIMABLE_BESIDE, {**values, "boot_id": moment.boot_id}).fetchall()
+
+
+def _claim(connection: Connection, row: Row, lost: tuple[str, ...], holder: Holder, moment: Moment) -> Lease:
+    lease = Lease(work_of(row), new_token(), row["claims"], lost)
+    held = _held(lease.token, holder, moment)
+    connection.execute(sql.CLAIM, {"id": row["id"], "lost": dump(list(lost)) if lost else None, **held})
+    return lease
+
+
+def _lost(row: Row, moment: Moment) -> tuple[str, ...]:
+    """Who was lost in this row, with whoever still stands in it. A restart of the machine is nobody's fault."""
+    lost = tuple(load(row["lost"])) if row["lost"] else ()
+    if row["token"] is None or row["boot_id"] != moment.boot_id:
+        return lost
+    return (*lost, lost_line(row["runner"], Process.from_text(row["holder"]), row["claimed_at"]))
+
+
+def lost_line(runner: str, process: Process, claimed_at: str | None) -> str:
+    """One loss, for people."""
+    return f"{runner} (pid {process.pid} on {process.host}) claimed it at {claimed_at}"
 
 
 def rows(connection: Connection, run_id: str | None) -> list[Row]:
@@ -174,9 +210,11 @@ def enter(connection: Connection, lease: Lease, holder: Holder, moment: Moment) 
         "run_id": work.run_id,
         "key": work.key,
         "kind": work.kind,
+        "name": work.name,
         "fingerprint": work.fingerprint,
         "visible_at": work.visible_at,
         "claims": lease.claims,
+        "lost": dump(list(lease.lost)) if lease.lost else None,
     }
     connection.execute(sql.ENTER_LEASE, {**values, **_held(lease.token, holder, moment)})
 
@@ -206,6 +244,7 @@ def _offered(work: Work, visible_at: float, moment: Moment, turn: int) -> dict[s
         "run_id": work.run_id,
         "key": work.key,
         "kind": work.kind,
+        "name": work.name,
         "fingerprint": work.fingerprint,
         "state": "later" if visible_at > moment.now else "ready",
         "turn": turn,
