@@ -19,7 +19,7 @@ from .core.names import run_component
 from .errors import HermesError, InvalidInput, NotFound, StoreFailure
 from .finding import Found
 from .store import git_binary, peek
-from .store.arriving import Arrived, check_arrival
+from .store.arriving import Arrived, check_arrival, check_together
 from .store.bundles import read_header, write_bundle
 from .store.git_ledger import GitLedger
 from .store.quarantine import Quarantine
@@ -130,13 +130,15 @@ def import_bundle(workspace: Workspace, source: Path) -> list[Arrived]:
             raise InvalidInput(f"{source} holds no run", hint="runs lie under refs/runs/ or refs/heads/run/")
         quarantine.take(file)
         snapshots = Snapshots(quarantine.objects)
-        for tip in tips:
-            # Before anything is let in: one run that may not come keeps all of them out.
-            ledger.is_news(check_arrival(snapshots, tip))
+        # Before anything is let in: one run that may not come keeps all of them out.
+        coming = [check_arrival(snapshots, tip) for tip in tips]
+        check_together(coming)
+        for each in coming:
+            ledger.is_news(each)
         quarantine.admit()
         arrived = [ledger.accept(tip) for tip in tips]
-    for each in arrived:
-        workspace.went_on(each.head.run_id)
+    for one in arrived:
+        workspace.went_on(one.head.run_id)
     return arrived
 
 

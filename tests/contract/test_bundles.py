@@ -168,6 +168,17 @@ def test_another_run_of_the_same_name_is_refused(ours: Workspace, theirs: Worksp
     assert before["refs/runs/wf_a"] == tip
 
 
+def test_one_file_brings_no_two_runs_of_one_name(ours: Workspace, theirs: Workspace, tmp_path: Path) -> None:
+    third = desk(tmp_path, "third")
+    for workspace in (theirs, third):
+        run(workspace, "wf_a")
+    git(store(theirs), "fetch", "-q", str(store(third).path), "refs/runs/wf_a:refs/heads/run/wf_a")
+    git(store(theirs), "bundle", "create", str(tmp_path / "two.bundle"), "refs/runs/wf_a", "refs/heads/run/wf_a")
+    with pytest.raises(Conflict, match="came as two runs"):
+        exchange.import_bundle(ours, tmp_path / "two.bundle")
+    assert refs_of(store(ours)) == {"refs/heads/main": GENESIS}
+
+
 def test_a_run_that_says_it_is_ours_is_not_taken_for_it(ours: Workspace, theirs: Workspace, tmp_path: Path) -> None:
     """Our runners would go on with it, and the id of a workspace is no secret."""
     run(theirs, "wf_a", home=ours.ledger.home)

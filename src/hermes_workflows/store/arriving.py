@@ -11,6 +11,8 @@ something else          anything                refused
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..core import layout
@@ -72,6 +74,16 @@ def is_news(coming: Snapshot, known: Head | None, ours: str) -> bool:
         return True
     told = "goes on with commits that this workspace has not made" if goes_on else "is another run than the one here"
     raise Conflict(f"{coming.run_id} {told}", hint="import it into a workspace of its own, and compare them there")
+
+
+def check_together(coming: Sequence[Snapshot]) -> None:
+    """Raises Conflict for runs that cannot all get the refs that they want."""
+    for one, other in itertools.combinations(coming, 2):
+        if one.run_id.lower() != other.run_id.lower():
+            continue
+        orders = ((one.tip, other.tip), (other.tip, one.tip))
+        if one.run_id != other.run_id or not any(_is_behind(one.store, old, new) for old, new in orders):
+            raise Conflict(f"{one.run_id} and {other.run_id} came as two runs", hint="have them sent one by one")
 
 
 def _is_behind(snapshots: Snapshots, old: bytes, new: bytes) -> bool:
