@@ -90,9 +90,10 @@ class Dispatcher:
 
     def record(self, events: Iterable[Finished | Attempted], *, decide: bool = True) -> None:
         """Commit what executors have handed over; with `decide`, the bodies held here go on with it at once."""
+        before = len(self.records.pending.offer)
         self._results.record(events)
         if decide:
-            self._decide_at_once()
+            self._decide_at_once(self.records.pending.offer[before:])
         self._notices.settle()
 
     # -- work ------------------------------------------------------------------------------------------------
@@ -189,14 +190,14 @@ class Dispatcher:
             return "served"
         return "done with"
 
-    def _decide_at_once(self) -> None:
+    def _decide_at_once(self, offered: Sequence[Work]) -> None:
         """Advance the runs whose bodies are here, instead of offering their rows to be claimed: a transaction less.
 
         A process that dies of this leaves the rows of the recorded calls; see `_serve_call`.
         """
         pending = self.records.pending
-        for work in [each for each in pending.offer if each.kind == "workflow" and not each.visible_at]:
-            if self.records.bodies.get(work.run_id) is None:
+        for work in offered:
+            if work.kind != "workflow" or self.records.bodies.get(work.run_id) is None:
                 continue
             try:
                 outcome = self._tried(work, lambda work=work: advance(self.records, work.run_id, self._stop))  # type: ignore[misc]
