@@ -24,7 +24,7 @@ from .core.receipts import Author, ControlReceipt, Provenance, RunStarted, draft
 from .core.redaction import Redactor
 from .core.states import OperationalState
 from .core.summary import RunSummary
-from .errors import Conflict, IntegrityError, NotFound
+from .errors import Conflict, IntegrityError, InvalidInput, NotFound
 from .facts import Observed, state_of, with_children
 from .finding import Found
 from .loader import LoadedWorkflow, Loader
@@ -238,14 +238,29 @@ class Workspace:
 
         return with_children(of(summary), look)
 
-    def control(self, run_id: str, verb: Verb, *, reason: str = "", by: Provenance) -> RunSummary:
+    def control(
+        self,
+        run_id: str,
+        verb: Verb,
+        *,
+        reason: str = "",
+        by: Provenance,
+        now: bool = False,
+        superseded_by: str | None = None,
+    ) -> RunSummary:
         """Ask a run to end, to stop for a while, or to go on. A runner delivers the request; a second adds nothing.
 
-        A paused run decides nothing and starts nothing; what is executing finishes. Raises Conflict when it has ended.
+        A paused run decides nothing and starts nothing; what is executing finishes. A run that is cancelled `now` ends
+        without its cleanup, and so do its children. Raises Conflict when it has ended, and InvalidInput for a run that
+        is to be its own successor.
         """
+        if superseded_by == run_id:
+            raise InvalidInput(f"{run_id} cannot be superseded by itself", hint="name the run that takes its place")
         index.check_own(self.ledger, self.queue, run_id)
         self._learn_from(run_id)
-        given = Control(run_id, verb, self.redactor.text(reason), self.without_secrets(by), self.clock.now())
+        given = Control(
+            run_id, verb, self.redactor.text(reason), self.without_secrets(by), self.clock.now(), now, superseded_by
+        )
         if request(self.ledger, given):
             (self.revive if verb == "resume" else self.went_on)(run_id)
         return self.summary(run_id)

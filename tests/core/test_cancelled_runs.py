@@ -135,7 +135,7 @@ def test_a_runner_may_cut_a_cleanup_off() -> None:
     driver.cancel()
     decision = driver.live.cut_off("cleanup was cut off after 60 s")
     end = ended(decision)
-    assert (end.status, end.error.message) == ("cancelled", "cleanup was cut off after 60 s")
+    assert (end.status, end.error.message) == ("cancelled", "cleanup was cut off after 60 s; it cut off bash")
     assert open_keys(decision.cancelled) == ["bash"]
     assert driver.open == []
 

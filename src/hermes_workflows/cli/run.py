@@ -83,16 +83,31 @@ def run(
 @click.argument("run", shell_complete=complete_runs)
 @click.option("--reason", default="", help="Why; shown with the run.")
 @click.option("--by", metavar="NAME", help="Who asks; your login name when left out.")
+@click.option("--now", is_flag=True, help="Skip its cleanup, and that of its children.")
+@click.option("--superseded-by", metavar="RUN", shell_complete=complete_runs, help="Which run takes its place.")
 @click.option("--wait", is_flag=True, help="Wait for the end.")
 @click.option("--timeout", type=click.FloatRange(min=0), metavar="SECONDS", help="How long --wait waits at most.")
 @scoped
-def cancel(scope: Scope, run: str, reason: str, by: str | None, wait: bool, timeout: float | None) -> None:
-    """Ask a run to end; a runner delivers the request and lets the workflow clean up."""
+def cancel(
+    scope: Scope,
+    run: str,
+    reason: str,
+    by: str | None,
+    now: bool,
+    superseded_by: str | None,
+    wait: bool,
+    timeout: float | None,
+) -> None:
+    """Ask a run to end; a runner delivers the request, stops what executes and lets the workflow clean up.
+
+    With --now, also for a run that is cleaning up already, what is left of the cleanup is skipped.
+    """
     from .people import provenance
 
     with scope.open(scope.holding(run)) as workspace:
         name = workspace.resolve(run)
-        summary = workspace.control(name, "cancel", reason=reason, by=provenance(by))
+        instead = workspace.resolve(superseded_by) if superseded_by else None
+        summary = workspace.control(name, "cancel", reason=reason, by=provenance(by), now=now, superseded_by=instead)
         warn_of_split(scope, workspace)
         if wait:
             summary = _wait(workspace, name, timeout, ends_only=True)

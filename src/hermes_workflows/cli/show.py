@@ -52,6 +52,7 @@ def status_document(summary: RunSummary, state: OperationalState, children: Mapp
         "late": list(summary.late),
         "parent": summary.parent,
         "cancel_requested": summary.cancel_requested,
+        "superseded_by": summary.superseded_by,
         "paused": summary.paused,
         "deadline_at": summary.deadline_at,
     }

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ..errors import NotInAWorkflow
 from .calls import AnyCall
 from .receipts import Failure
 
 MAX_CALLS = 20
+_NAMED = 5
 _KINDS = frozenset({"bash", "step", "timer"})
 
 
@@ -16,6 +19,7 @@ class Cleanup:
     def __init__(self) -> None:
         self.active = False
         self.cut_off: str | None = None
+        self._skipped = False
         self._calls = 0
 
     def admits(self, call: AnyCall, root: str | None) -> bool:
@@ -37,6 +41,20 @@ class Cleanup:
             )
         return True
 
-    @property
-    def failure(self) -> Failure | None:
-        return Failure(type="CleanupCutOff", message=self.cut_off) if self.cut_off else None
+    def skip(self) -> None:
+        """Somebody wants the end at once: the body is not even told."""
+        self._skipped = not self.active
+        self.cut_off = "its cleanup was skipped" if self._skipped else "the rest of its cleanup was skipped"
+        self.active = True
+
+    def failure(self, open_calls: Iterable[str]) -> Failure | None:
+        """Why the body had no time to end by itself, and which calls were open then."""
+        if self.cut_off is None:
+            return None
+        kind = "CleanupSkipped" if self._skipped else "CleanupCutOff"
+        cut_off = list(open_calls)
+        named = f"; it cut off {', '.join(cut_off[:_NAMED])}" if cut_off else ""
+        more = f" and {len(cut_off) - _NAMED} more" if len(cut_off) > _NAMED else ""
+        return Failure(
+            type=kind, message=self.cut_off + named + more, details={"cut_off": cut_off} if cut_off else None
+        )

@@ -250,7 +250,7 @@ class LiveRun:
     def _deliver(self, receipt: Receipt) -> None:
         place = layout.place(receipt.path)
         if place is not None and place.family == "cancel":
-            self._cancel()
+            self._cancel(at_once=(receipt.request or {}).get("now") is True)
             return
         if place is not None and place.family == "signal":
             if (waiting := self._signals.arrived(receipt)) is not None:
@@ -288,8 +288,10 @@ class LiveRun:
             self.root,
         )
 
-    def _cancel(self) -> None:
-        if not self._cleanup.active and self._end is None:
+    def _cancel(self, *, at_once: bool) -> None:
+        if at_once:
+            self._cleanup.skip()
+        elif not self._cleanup.active and self._end is None:
             self._cleanup.active = True
             self._body.cancel()
 
@@ -318,7 +320,7 @@ class LiveRun:
             self._fatal = self._fatal or fatal
         if self._cleanup.active and (self._fatal or self._cleanup.cut_off or ended):
             error = self._fatal or (self._body.error if ended else None)
-            return self._endings.cancelled(self._cleanup.failure, error), None
+            return self._endings.cancelled(self._cleanup.failure(self.outstanding), error), None
         if self._fatal is not None:
             return self._endings.failed(self._fatal), None
         return self._end_of_body() if ended else (None, None)

@@ -86,6 +86,8 @@ class RunSummary:
     late: tuple[str, ...] = ()
     cancel_requested: str | None = None
     cancel_by: Mapping[str, str] | None = None
+    cancel_now: bool = False
+    superseded_by: str | None = None
     paused: Mapping[str, str] | None = None
     deadline_at: str | None = None
     python: str | None = None
@@ -282,12 +284,18 @@ def _response(summary: RunSummary, receipt: Receipt) -> _Changes:
 
 
 def _cancel(summary: RunSummary, receipt: Receipt) -> _Changes:
+    request, by = receipt.request or {}, receipt.execution.provenance
+    # The first request says why; a later one may want the end at once, or name what has taken the run's place.
+    changes = {
+        "cancel_now": summary.cancel_now or request.get("now") is True,
+        "superseded_by": summary.superseded_by or request.get("superseded_by"),
+    }
     if summary.cancel_requested:
-        return {}
-    reason = (receipt.request or {}).get("reason") or "no reason given"
-    by = receipt.execution.provenance
+        return changes
+    instead = f"superseded by {changes['superseded_by']}" if changes["superseded_by"] else "no reason given"
+    changes["cancel_requested"] = request.get("reason") or instead
     # Whoever cancels a paused run wants its end, and its cleanup first.
-    return {"cancel_requested": reason, "cancel_by": {"kind": by.kind, "by": by.by} if by else None, "paused": None}
+    return {**changes, "cancel_by": {"kind": by.kind, "by": by.by} if by else None, "paused": None}
 
 
 def _without(values: Mapping[str, Any], key: str) -> Mapping[str, Any]:

@@ -127,7 +127,9 @@ def why_cancelled(summary: RunSummary) -> str:
         return "no receipt says why"
     if is_deadline(reason, by):
         return DEADLINE_PASSED
-    return code_span(reason) + (f", {_DECIDED_BY[by['kind']]} {code_span(by['by'])}" if by else "")
+    who = f", {_DECIDED_BY[by['kind']]} {code_span(by['by'])}" if by else ""
+    instead = summary.superseded_by
+    return code_span(reason) + who + (f"; {code_span(instead)} takes its place" if instead else "")
 
 
 def _is(receipt: Receipt, decision: str) -> bool:

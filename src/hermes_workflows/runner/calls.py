@@ -75,7 +75,12 @@ def works_of(held: Held, call: AnyCall) -> Iterator[Work]:
     # People and signals answer without having been offered anything.
     if call.kind not in ("review", "signal"):
         kind: Kind = call.kind  # type: ignore[assignment]  # every other kind of call has a row of its name
-        yield Work(held.run_id, kind, call.key, call.fingerprint)
+        yield Work(held.run_id, kind, call.key, call.fingerprint, name=limited_name(call))
+
+
+def limited_name(call: AnyCall) -> str:
+    """Whom a limit may name: agents are limited one by one, everything else by its kind."""
+    return str(call.request["name"]) if call.kind == "agent" else ""
 
 
 def open_call(held: Held, lease: Lease) -> Call[Any] | None:

@@ -161,13 +161,13 @@ def cancel_dropped(records: Records, held: Held, key: str) -> None:
     """The body no longer waits for a child: the child is cancelled, and cleans up by itself."""
     start = held.live.noted.get(layout.start(key))
     if start is not None and start.kind == "child":
-        cancel(records, held.run_id, _id_of(start))
+        cancel(records, held.run_id, _id_of(start), now=held.summary.cancel_now)
 
 
-def cancel(records: Records, parent: str, child: str) -> None:
-    """Ask for the end of a child that nobody waits for."""
+def cancel(records: Records, parent: str, child: str, *, now: bool = False) -> None:
+    """Ask for the end of a child that nobody waits for; `now` without its cleanup, as its parent's was skipped."""
     if records.workspace.ledger.head(child) is None:
         return
     by = Provenance(kind="policy", by=parent, channel="runner")
     with suppress(Conflict):  # it has ended by itself meanwhile
-        records.workspace.control(child, "cancel", reason=f"{parent} no longer waits for it", by=by)
+        records.workspace.control(child, "cancel", reason=f"{parent} no longer waits for it", by=by, now=now)

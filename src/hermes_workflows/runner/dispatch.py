@@ -246,9 +246,7 @@ class Dispatcher:
             # Answered already, or no longer wanted; the crash that left this row is repaired by removing it.
             pending.finish.append(lease)
             if calls.changed_request(held, lease):
-                pending.offer.append(
-                    Work(work.run_id, work.kind, work.key, held.live.outstanding[work.key].fingerprint)
-                )
+                pending.offer.append(replace(work, fingerprint=held.live.outstanding[work.key].fingerprint))
             elif held.end is not None:
                 pending.offer.append(Work(work.run_id, "workflow"))
         elif call.kind == "child":

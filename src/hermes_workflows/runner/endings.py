@@ -34,6 +34,10 @@ def finish(records: Records, held: Held) -> bool:
     if _must_wait(records, held):
         records.index(held)
         return True
+    if held.summary.cancel_now:
+        # Those that are cleaning up already are told, too.
+        for child in held.summary.open_children.values():
+            children.cancel(records, held.run_id, child, now=True)
     now = records.workspace.clock.now()
     stamp = records.stamp(held)
     for key in held.summary.open_reviews:
@@ -96,7 +100,7 @@ def end_stuck(records: Records, mark: Stuck) -> None:
             break
         # Before the end: a process that dies in between must not leave children that nobody waits for.
         for child in summary.open_children.values():
-            children.cancel(records, run_id, child)
+            children.cancel(records, run_id, child, now=summary.cancel_now)
         batch = _last_words(records, summary, receipts, mark)
         new = [each.receipt.at(summary.seq + number) for number, each in enumerate(batch, 1)]
         readme = render(summary.apply(new), [*receipts, *new])

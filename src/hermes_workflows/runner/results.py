@@ -14,7 +14,7 @@ from ..core.clock import Clock
 from ..core.receipts import Draft, Failure
 from ..core.retry import Retry
 from ..errors import BashFailed, StoreFailure, TemporarilyLocked
-from ..store.queue_port import Lease, Work
+from ..store.queue_port import Lease
 from . import drafts
 from .agents import AgentAttempt
 from .bodies import CannotAdvance
@@ -154,7 +154,7 @@ class Results:
         if (pause := pause_after(finished)) is not None:
             visible = self._clock.now().timestamp() + pause
             work = lease.work
-            pending.offer.append(Work(work.run_id, work.kind, work.key, work.fingerprint, visible))
+            pending.offer.append(replace(work, visible_at=visible))
 
 
 def pause_after(finished: Finished) -> float | None:

@@ -103,11 +103,12 @@ def _place(row: sqlite3.Row) -> dict[str, Any]:
 
 
 def _runner(row: sqlite3.Row) -> RunnerRow:
-    lists = {name: tuple(load(row[name])) for name in ("executing", "agents")}
-    return cast("RunnerRow", _like({**dict(row), **lists, "said": load(row["said"])}))
+    lists = {name: tuple(load(row[name])) for name in ("executing", "agents", "only")}
+    told = {"said": load(row["said"]), "draining": bool(row["draining"])}
+    return cast("RunnerRow", _like({**dict(row), **lists, **told}))
 
 
 def _work(row: sqlite3.Row, status: str) -> WorkRow:
-    names = ("run_id", "kind", "key", "fingerprint", "visible_at")
+    names = ("run_id", "kind", "key", "fingerprint", "visible_at", "name")
     seen = {name: row[name] for name in ("runner", "claims", "offered_at", "claimed_at")}
     return cast("WorkRow", _like({"work": _like({name: row[name] for name in names}), "status": status, **seen}))

@@ -105,6 +105,10 @@ def beat(connection: Connection, row: RunnerRow, *, first: bool) -> None:
     connection.execute(sql.HEARTBEAT, runner_values(row))
 
 
+def drain(connection: Connection, runner_id: str | None) -> None:
+    connection.execute(sql.DRAIN, {"runner_id": runner_id})
+
+
 def goodbye(connection: Connection, runner_id: str, process: Process | None) -> None:
     """Remove a runner's row: that of one process, or of all that had the name."""
     named = process._asdict() if process else {"host": None, "pid": None, "pid_started": None}

@@ -75,7 +75,13 @@ class MemoryIndex:
     def beat(self, row: RunnerRow, *, first: bool) -> None:
         if first:
             self.beats = {name: old for name, old in self.beats.items() if not is_past(old, row)}
-        self.beats[row.runner_id, Process.of(row)] = row
+        name = row.runner_id, Process.of(row)
+        wanted = row.draining or (name in self.beats and self.beats[name].draining)
+        self.beats[name] = replace(row, draining=wanted)
+
+    def drain(self, runner_id: str | None) -> None:
+        asked = {name: row for name, row in self.beats.items() if runner_id in (None, row.runner_id)}
+        self.beats |= {name: replace(row, draining=True) for name, row in asked.items()}
 
     def goodbye(self, runner_id: str, process: Process | None) -> None:
         def leaves(name: tuple[str, Process]) -> bool:

@@ -104,6 +104,11 @@ class MemoryQueue:
             self._tables.index.goodbye(runner_id, Process.of(row) if row else None)
             self._wrote()
 
+    def drain(self, runner_id: str | None = None) -> None:
+        with self._tables.lock:
+            self._tables.index.drain(runner_id)
+            self._wrote()
+
     def runners(self) -> list[RunnerRow]:
         with self._tables.lock:
             return self._tables.index.runners()

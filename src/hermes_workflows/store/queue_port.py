@@ -105,7 +105,8 @@ class RunnerRow:
 
     `silent` is for how many seconds the runner's loop has not come round, as the heartbeat's own thread counted them.
     `agents` are the names it has somebody for, `*` for all. `said` are the last lines of what executes, by the texts
-    that `executing` has for it.
+    that `executing` has for it. `only` are the kinds of calls it executes (all when empty), `draining` says that it
+    takes nothing new.
     """
 
     runner_id: str
@@ -124,6 +125,8 @@ class RunnerRow:
     agents: tuple[str, ...] = ()
     silent: float = 0.0
     said: Mapping[str, str] = field(default_factory=dict)
+    only: tuple[str, ...] = ()
+    draining: bool = False
 
 
 @dataclass(frozen=True)

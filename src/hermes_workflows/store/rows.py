@@ -13,6 +13,7 @@ from .texts import dump, load
 
 # The status of a review nobody has answered; the others are those of its response.
 OPEN = "open"
+_LISTS = ("executing", "agents", "only")
 
 
 def run_values(indexed: Indexed) -> dict[str, Any]:
@@ -81,7 +82,7 @@ def stuck_of(row: Row) -> Stuck:
 
 
 def runner_values(runner: RunnerRow) -> dict[str, Any]:
-    lists = {"executing": dump(list(runner.executing)), "agents": dump(list(runner.agents))}
+    lists = {name: dump(list(getattr(runner, name))) for name in _LISTS}
     return {**vars(runner), **lists, "said": dump(dict(runner.said))}
 
 
@@ -91,8 +92,8 @@ def runner_of(row: Row) -> RunnerRow:
 
 def told_by(row: Row) -> dict[str, Any]:
     """What a heartbeat's row has as JSON."""
-    lists = {name: tuple(load(row[name])) for name in ("executing", "agents")}
-    return {**lists, "said": load(row["said"])}
+    lists = {name: tuple(load(row[name])) for name in _LISTS}
+    return {**lists, "said": load(row["said"]), "draining": bool(row["draining"])}
 
 
 def work_of(row: Row) -> Work:

@@ -129,6 +129,9 @@ class SqliteQueue:
             process = Process.of(row) if row else None
             self._write(lambda connection: index_table.goodbye(connection, runner_id, process))
 
+    def drain(self, runner_id: str | None = None) -> None:
+        self._write(lambda connection: index_table.drain(connection, runner_id))
+
     def runners(self) -> list[RunnerRow]:
         return self._attempt(index_table.runners)
 
