@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
 from .core.impurities import impurities
 from .core.source_names import SourceModule
 from .errors import HermesError
-from .facts import is_healthy, runnable
+from .facts import runnable
+from .lives import elsewhere, is_healthy
 from .loader import LoadedWorkflow, Loader
 from .looking import LookingQueue
 from .registry import DatabasePaths, Registry
 from .sources import parsed
 from .store import peek
-from .store.fast_status import DatabaseGone, FastIndex
 from .store.maintenance import LOOSE_LIMIT, loose_objects
-from .store.queue_port import RunnerRow
 from .versions import versions
 from .workspace import Workspace
 
@@ -108,28 +106,13 @@ def split_of(workspace: Workspace) -> Finding | None:
     for row in here:
         if row.database and row.database != str(mine.sqlite):
             return _split(mine, row.runner_id, row.database)
-    if here:
-        return None
-    for other in workspace.registry.dbs.values():
-        if other.sqlite == mine.sqlite:
-            continue
-        for row in _runners_of(other):
-            if is_healthy(row, workspace.clock):
-                return _split(mine, row.runner_id, str(other.sqlite))
-    return None
+    found = elsewhere(here, workspace.registry.dbs.values(), mine.sqlite, workspace.clock)
+    return next((_split(mine, row.runner_id, row.database) for row in found), None)
 
 
 def _split(mine: DatabasePaths, runner: str, theirs: str) -> Finding:
     what = f"runner {runner} works on {theirs}, not on {mine.sqlite}"
     return Finding("problem", what, "start a runner for this database, or pass the other one with --db")
-
-
-def _runners_of(paths: DatabasePaths) -> Sequence[RunnerRow]:
-    try:
-        with closing(FastIndex(paths.sqlite)) as index:
-            return index.runners()
-    except (DatabaseGone, HermesError):
-        return ()
 
 
 def _versions() -> Iterator[Finding]:

@@ -25,7 +25,7 @@ from .core.redaction import Redactor
 from .core.states import OperationalState
 from .core.summary import RunSummary
 from .errors import Conflict, IntegrityError, InvalidInput, NotFound
-from .facts import Observed, state_of, with_children
+from .facts import Observed, observed_in, state_of
 from .finding import Found
 from .loader import LoadedWorkflow, Loader
 from .registry import DatabasePaths, Registry
@@ -227,16 +227,7 @@ class Workspace:
 
     def observed(self, summary: RunSummary) -> Observed:
         """What is known of a run beyond its receipts, and of the child runs it waits for."""
-        runners = self.queue.runners()
-
-        def look(run_id: str) -> Observed | None:
-            row = self.queue.indexed(run_id)
-            return of(row.summary) if row else None
-
-        def of(summary: RunSummary) -> Observed:
-            return Observed(summary, self.queue.work(summary.run_id), self.queue.stuck(summary.run_id), runners)
-
-        return with_children(of(summary), look)
+        return observed_in(self.queue, self.queue.work, summary, self.registry, self.paths, self.clock)
 
     def control(
         self,

@@ -10,7 +10,8 @@ from tests.contract.queues import FrozenClock, beat, dead_process
 
 from hermes_workflows.core.states import Below
 from hermes_workflows.core.summary import OpenReview, RunSummary
-from hermes_workflows.facts import Child, Observed, children_of, facts_of, is_healthy, runnable, with_children
+from hermes_workflows.facts import Child, Observed, children_of, facts_of, runnable, with_children
+from hermes_workflows.lives import is_healthy
 from hermes_workflows.registry import DatabasePaths
 from hermes_workflows.store.queue_port import Stuck, Work, WorkRow
 from hermes_workflows.store.row_keys import FOREVER

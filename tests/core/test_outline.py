@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from hermes_workflows.core import layout
-from hermes_workflows.core.outline import Branch, Outline, Ran, calls_of, duration, lines_of, tree_of
+from hermes_workflows.core.durations import duration
+from hermes_workflows.core.outline import Branch, Outline, Ran, calls_of, lines_of, tree_of
 from hermes_workflows.core.receipts import (
     CallReceipt,
     Execution,

@@ -127,7 +127,7 @@ def _run_row(run: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _took(since: str | None, until: str | None) -> str:
-    from ..core.outline import duration
+    from ..core.durations import duration
     from ..core.timestamps import parse_time
 
     if since is None or until is None:
@@ -136,7 +136,8 @@ def _took(since: str | None, until: str | None) -> str:
 
 
 def _row(line: Line, run_id: str) -> tuple[str, ...]:
-    from ..core.outline import cost, duration
+    from ..core.durations import duration
+    from ..core.outline import cost
 
     what = line.key or run_id
     named = f"{line.kind} {one_line(line.what, 40)}".strip()

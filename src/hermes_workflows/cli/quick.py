@@ -7,13 +7,14 @@ the command itself, which opens the workspace and asks the receipts.
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..clock import SystemClock
 from ..core.names import run_component
 from ..errors import HermesError
-from ..facts import Child, Observed, children_of, state_of, with_children
+from ..facts import Child, Observed, children_of, observed_in, state_of
 from ..registry import choose
 from ..store import peek
 from ..store.fast_status import DatabaseGone, FastIndex
@@ -59,7 +60,7 @@ def fresh_status(
             # A sealed run has ended, and its ref may have been dropped.
             if tip != row.tip and not (tip is None and row.sealed):
                 return None
-            seen = observed(index, row.summary, clock)
+            seen = observed(index, row.summary, clock, registry, paths)
         finally:
             index.close()
     except (DatabaseGone, HermesError):
@@ -68,18 +69,9 @@ def fresh_status(
     return row.summary, state_of(seen, *known), children_of(seen, *known)
 
 
-def observed(index: FastIndex, summary: RunSummary, clock: Clock) -> Observed:
+def observed(index: FastIndex, summary: RunSummary, clock: Clock, registry: Registry, paths: DatabasePaths) -> Observed:
     """A run and the child runs it waits for, as the index knows them."""
-    runners = index.runners()
-
-    def look(run_id: str) -> Observed | None:
-        row = index.indexed(run_id)
-        return of(row.summary) if row else None
-
-    def of(summary: RunSummary) -> Observed:
-        return Observed(summary, index.work(summary.run_id, clock=clock), index.stuck(summary.run_id), runners)
-
-    return with_children(of(summary), look)
+    return observed_in(index, partial(index.work, clock=clock), summary, registry, paths, clock)
 
 
 def _parsed(arguments: Sequence[str]) -> dict[str, str] | None:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..facts import is_healthy, is_open, runnable
+from ..facts import is_open, runnable
+from ..lives import is_healthy
 from ..registry import DatabasePaths
 from ..store.row_keys import FOREVER
 from .agents import agent_options, chosen_agents, fallback_agent

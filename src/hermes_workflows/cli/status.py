@@ -117,6 +117,6 @@ def _fresh_page(scope: Scope, paths: DatabasePaths, wanted: str | None, limit: i
             if index.stamp() != str(peek.stamp(paths.receipts)):
                 return None
             rows = index.list_indexed(status=wanted, limit=limit)
-            return [_shown(scope, paths, observed(index, row.summary, clock)) for row in rows]
+            return [_shown(scope, paths, observed(index, row.summary, clock, scope.registry, paths)) for row in rows]
     except (DatabaseGone, HermesError):
         return None

@@ -49,7 +49,8 @@ def call_facts(ran: Ran) -> dict[str, Any]:
 
 
 def call_line(ran: Ran) -> str:
-    from ..core.outline import cost, duration
+    from ..core.durations import duration
+    from ..core.outline import cost
 
     spent = [duration(ran.seconds), f"{cost(ran.usage)} USD" if cost(ran.usage) else ""]
     facts = ", ".join(filter(None, [f"{ran.kind} {one_line(ran.name, 40)}".strip(), *spent, ran.child or ""]))

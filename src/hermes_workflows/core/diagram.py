@@ -10,7 +10,8 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
-from .outline import Branch, Ran, duration, tree_of
+from .durations import duration
+from .outline import Branch, Ran, tree_of
 
 MOST = 60
 """Calls in a diagram: more are no picture any more, and forges draw 500 arrows at most."""

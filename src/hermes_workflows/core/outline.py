@@ -177,22 +177,6 @@ def tree_of(calls: Iterable[Ran]) -> Branch:
     return Branch("", _parts(root))
 
 
-def duration(seconds: float | None) -> str:
-    """`5 ms`, `1.2 s`, `3 min 20 s`, `2 h 5 min`, `3 d 4 h`; empty for None."""
-    if seconds is None:
-        return ""
-    if 0 < seconds < 0.1:
-        return f"{seconds * 1000:.0f} ms"
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    whole = int(seconds)
-    for size, unit, small, smaller in ((86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):
-        if whole >= size:
-            rest = whole % size // small
-            return f"{whole // size} {unit}" + (f" {rest} {smaller}" if rest else "")
-    return f"{whole} s"
-
-
 def cost(usage: Sum | None) -> str:
     """What a call cost, in USD; empty when nothing is known of it."""
     return f"{usage['cost_usd']:.4f}" if usage and usage.get("cost_usd") else ""

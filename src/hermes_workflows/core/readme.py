@@ -14,9 +14,10 @@ from . import layout
 from .adoption import with_origin
 from .artifacts import artifacts_of
 from .diagram import MOST, diagram
+from .durations import duration
 from .markdown import cell, code_span, fence, quote
 from .names import run_component
-from .outline import Outline, Ran, cost, duration
+from .outline import Outline, Ran, cost
 from .receipts import Receipt, RunStarted
 from .said import Text, shortened, texts_of
 from .summary import RunSummary

@@ -33,7 +33,7 @@ from ..core.summary import summarize
 from ..core.timestamps import parse_time
 from ..core.values import TypeCodec, ValueMismatch
 from ..errors import Conflict, HermesError, InvalidInput, NotFound, TemporarilyLocked
-from ..facts import is_healthy
+from ..lives import is_healthy
 from ..store.liveness import Process, this_host
 from ..store.ports import Appended, Entry
 
