@@ -25,6 +25,7 @@ from .settings import (
     read_agents,
     read_command,
     read_environment,
+    read_limits,
     read_pull_requests,
 )
 
@@ -35,7 +36,18 @@ DEFAULT_SQLITE = "workflows.sqlite"
 DEFAULT_OPERATOR = "the operator"
 
 _TOP = (
-    *("dbs", "workflows", "agents", "environment", "operator", "notify", "redact", "keep_runs", "pull_requests"),
+    *(
+        "dbs",
+        "workflows",
+        "agents",
+        "environment",
+        "operator",
+        "notify",
+        "redact",
+        "keep_runs",
+        "pull_requests",
+        "limits",
+    ),
     "$schema",
 )
 _WORKFLOW = ("workflow_ref", "db", "description", "deadline")
@@ -67,7 +79,8 @@ class Registry(NamedTuple):
 
     `root` is what relative workflow refs and commands start from; `path` is None when a database was named by
     its path and has no registry. `redact` names environment variables whose values never enter a receipt, `notify` is
-    the command that tells people of questions, `pull_requests` where runners look for answers.
+    the command that tells people of questions, `pull_requests` where runners look for answers. `limits` are how many
+    calls of a kind, or of one agent, may execute at once, in all runners of a database together.
     """
 
     root: Path
@@ -81,6 +94,7 @@ class Registry(NamedTuple):
     agents: Mapping[str, AgentSettings] = MappingProxyType({})
     environment: EnvironmentRules = EnvironmentRules()
     pull_requests: PullRequests | None = None
+    limits: tuple[tuple[str, int], ...] = ()
     warnings: tuple[str, ...] = ()
 
     @property
@@ -168,6 +182,7 @@ def parse(text: str, path: Path) -> Registry:
         environment=read_environment(reader, data.get("environment", {})),
         notify=read_command(reader, data["notify"], "notify") if "notify" in data else (),
         pull_requests=read_pull_requests(reader, data["pull_requests"]) if "pull_requests" in data else None,
+        limits=tuple(read_limits(reader, data.get("limits", {}))),
     )
     workflows = dict(reader.workflows(data.get("workflows", {}), registry))
     return registry._replace(workflows=workflows, warnings=tuple(reader.warnings))
@@ -264,9 +279,9 @@ class Reader:
         for number, name in enumerate(value):
             yield self.text(name, f"{where}.{number}")
 
-    def count(self, value: Any, where: str) -> int:
-        if type(value) is not int or value < 0:
-            self.fail(where, "must be a whole number, 0 or more")
+    def count(self, value: Any, where: str, *, least: int = 0) -> int:
+        if type(value) is not int or value < least:
+            self.fail(where, f"must be a whole number, {least} or more")
         return value
 
     def number(self, value: Any, where: str, *, least: float | None = None) -> float:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 ANY = "*"
 PRESETS = ("command", "claude", "codex", "gemini", "hermes", "llm", "opencode", "replay")
+LIMITED = ("agent", "bash", "step", "artifact", "notify")
 STDIN = ("json", "prompt", "none")
 DEFAULT_TIMEOUT = 1800.0
 
@@ -106,6 +107,16 @@ def read_pull_requests(reader: Reader, value: Any) -> PullRequests:
     if not 1 <= repository.count("/") <= 2 or not all(repository.split("/")):
         reader.fail(f"{where}.repository", "names no repository", "write OWNER/NAME, or HOST/OWNER/NAME")
     return PullRequests(repository, reader.span(parts.get("every", 60.0), f"{where}.every"))
+
+
+def read_limits(reader: Reader, value: Any) -> Iterator[tuple[str, int]]:
+    """How many calls of a kind (`bash`) or of one agent (`agent:writer`) may execute at once."""
+    for name, number in reader.object(value, "limits").items():
+        where, agent = f"limits.{name}", name.removeprefix("agent:")
+        if name not in LIMITED and (agent == name or not agent):
+            hint = suggestion(name, LIMITED, "kinds") + ", or agent:NAME for one agent"
+            reader.fail(where, "limits nothing that a runner executes", hint)
+        yield name, reader.count(number, where, least=1)
 
 
 def read_agents(reader: Reader, value: Any) -> Iterator[tuple[str, AgentSettings]]:

@@ -183,7 +183,7 @@ async def flow() -> None:
     desk.answer("q", "yes")
     desk.work()
     said = [record.getMessage() for record in caplog.records]
-    assert [line for line in said if line in ("wf: before", "wf: after")] == ["wf: before", "wf: after"]
+    assert [line for line in said if line in ("before", "after")] == ["before", "after"]
 
 
 def test_finished_runs_are_sealed_when_it_is_quiet(desk: Desk) -> None:

@@ -114,7 +114,7 @@ def test_a_command_that_fails_is_logged_and_fails_no_run(
 ) -> None:
     desk = Desk(tmp_path, registry=json.dumps({"notify": ["sh", "-c", command]}))
     asks(desk)
-    assert "wf: notify (requested of ship)" in caplog.text
+    assert "notify (requested of ship)" in caplog.text
     desk.answer("ship", "yes")
     desk.work()
     assert desk.summary().result == "yes"

@@ -44,7 +44,7 @@ def _settle(records: Records, held: Held, stop: Stop) -> bool:
         if not records.decide(held, *batch):
             return False
     for line in held.logs:
-        log.info("%s: %s", held.run_id, records.workspace.redactor.text(line))
+        log.info("%s", records.workspace.redactor.text(line))
     held.logs.clear()
     while held.unwithdrawn:
         call = next(iter(held.unwithdrawn.values()))

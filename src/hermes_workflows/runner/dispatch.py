@@ -4,29 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal
 
 from ..core import layout
 from ..core.calls import Call
 from ..errors import HermesError, NotFound, StoreFailure, TemporarilyLocked
 from ..facts import refused_line
-from ..store.queue_port import Claim, Kind, Lease, Work
+from ..store.queue_port import Lease, Work
 from . import calls, children, endings, intents, probing, timing
+from .about import about
 from .advance import advance
 from .bodies import CannotAdvance, Held, Over, refuse_paused
 from .jobs import Job, Surroundings
 from .notices import Notices
+from .poison import MAX_CLAIMS, POISON, is_poison_call, is_suspect, poisoned_call, poisoned_run
 from .records import Records, log
 from .results import SHUTDOWN, Active, Attempted, Backoff, Finished, Results
+from .wanting import Wanting
 
 if TYPE_CHECKING:
     from ..workspace import Workspace
 
-# A run whose slice took its process down this often is not tried again (SEMANTICS §1). Processes die of other things
-# as well: whether it was the slice is found out by a probe.
-MAX_CLAIMS = 3
-# Deciding needs no executor, but many runs must not keep results waiting.
-_DECISIONS_AT_ONCE = 16
 _UNWANTED = "the workflow no longer waits for it"
 
 
@@ -34,7 +32,7 @@ class Dispatcher:
     """Single-threaded: executors hand over what they have through the runner's inbox.
 
     `active` are the calls that executors have in hand, by lease token; `start` gives one to them.
-    `survives` says whether a process that decides a run lives.
+    `survives` says whether a process that decides a run lives, `wanting` what is claimed.
     """
 
     def __init__(
@@ -43,6 +41,7 @@ class Dispatcher:
         around: Surroundings,
         start: Callable[[Lease, Job], None],
         survives: Callable[[Workspace, str], bool] = probing.survives,
+        wanting: Wanting | None = None,
     ) -> None:
         self.records = records
         self.around = around
@@ -50,6 +49,7 @@ class Dispatcher:
         self._results = Results(records, around.clock, self.active)
         self._start = start
         self._survives = survives
+        self._wanting = wanting or Wanting()
         self._notices = Notices(records, around)
         self._serving: Sequence[Lease] = ()
         self._full = False
@@ -98,8 +98,10 @@ class Dispatcher:
 
     # -- work ------------------------------------------------------------------------------------------------
 
-    def turn(self, slots: int, budget: int | None) -> int:
+    def turn(self, free: int, budget: int | None) -> int:
         """Write what is pending, claim work, advance runs, start executors; returns how many rows were claimed.
+
+        `free` are the executors it may use.
 
         One transaction: results that come meanwhile, and signals, are looked at between two turns.
         """
@@ -107,7 +109,7 @@ class Dispatcher:
             return 0
         self._full = False
         try:
-            leases = self._claimed(slots - len(self.active), budget)
+            leases = self._claimed(free, budget)
             claimed = len(leases)
             self._serve_all(self._one_suspect(leases))
         except (StoreFailure, TemporarilyLocked) as error:
@@ -124,7 +126,7 @@ class Dispatcher:
         self._backoff.failed()
 
     def _claimed(self, free: int, left: int | None) -> Sequence[Lease]:
-        claim = _claim(free, left, notices=self._notices.has_room)
+        claim = self._wanting.claim(free, left, notices=self._notices.has_room)
         leases = self.records.apply(claim)
         # Fewer than asked for: nothing more is there, and another transaction would only say so again.
         self._full = claim is not None and len(leases) >= claim.limit
@@ -135,7 +137,7 @@ class Dispatcher:
 
         So that the others, which were only claimed together with it, do not come under suspicion.
         """
-        suspect = next((lease for lease in leases if _is_suspect(lease)), None)
+        suspect = next((lease for lease in leases if is_suspect(lease)), None)
         if suspect is None or len(leases) == 1:
             return leases
         self.records.pending.release.extend(lease for lease in leases if lease is not suspect)
@@ -164,6 +166,10 @@ class Dispatcher:
 
     def _tried(self, work: Work, serve: Callable[[], None]) -> Literal["served", "kept", "done with"]:
         """Do what a row asks for, or say what becomes of the row when that cannot be done."""
+        with about(work.run_id, work.key):
+            return self._outcome(work, serve)
+
+    def _outcome(self, work: Work, serve: Callable[[], None]) -> Literal["served", "kept", "done with"]:
         run_id = work.run_id
         try:
             serve()
@@ -182,7 +188,7 @@ class Dispatcher:
             return "kept"
         except Exception as error:
             # A fault of ours, or of code of the author's that we call: it must not take the other runs along.
-            log.exception("%s: %s", run_id, work.key or "the workflow")
+            log.exception("it could not be served")
             self.records.bodies.drop(run_id)
             self.records.stuck(run_id, _internal(error), work.key)
             return "kept"
@@ -217,9 +223,9 @@ class Dispatcher:
     def _advance(self, lease: Lease) -> None:
         run_id = lease.work.run_id
         if lease.claims > MAX_CLAIMS and not self._survives(self.records.workspace, run_id):
-            raise _poisoned(self.records, run_id)
+            raise poisoned_run(self.records, run_id)
         if lease.claims > MAX_CLAIMS:
-            log.info("%s: its runners' processes were ended by something else", run_id)
+            log.info("its runners' processes were ended by something else")
             self.records.pending.offer.append(Work(run_id, "workflow"))
         else:
             advance(self.records, run_id, self._stop)
@@ -249,6 +255,11 @@ class Dispatcher:
                 pending.offer.append(replace(work, fingerprint=held.live.outstanding[work.key].fingerprint))
             elif held.end is not None:
                 pending.offer.append(Work(work.run_id, "workflow"))
+        elif is_poison_call(lease):
+            # Its losses are told by the mark; whoever lifts that finds a row that counts anew.
+            self.records.stuck(work.run_id, poisoned_call(held, call, lease), work.key)
+            pending.finish.append(lease)
+            pending.offer.append(work)
         elif call.kind == "child":
             children.serve(self.records, held, call, lease)
         elif intents.promise(self.records, held, call):
@@ -297,33 +308,9 @@ class Dispatcher:
         self.records.apply(None)
 
 
-def _claim(free: int, left: int | None, *, notices: bool) -> Claim | None:
-    if left is not None and left <= 0:
-        return None
-    if free > 0:
-        return Claim(free if left is None else min(free, left), kinds=() if notices else _BUT_NOTICES)
-    # A run whose timeout fired must move on while all executors are busy.
-    limit = _DECISIONS_AT_ONCE if left is None else min(left, _DECISIONS_AT_ONCE)
-    return Claim(limit, kinds=_DECIDING)
-
-
 def shown(lease: Lease) -> str:
     """How a heartbeat names what its runner has in hand."""
     return f"{lease.work.run_id} {lease.work.key}".strip()
-
-
-def _is_suspect(lease: Lease) -> bool:
-    return lease.work.kind == "workflow" and lease.claims > 1
-
-
-def _poisoned(records: Records, run_id: str) -> CannotAdvance:
-    return CannotAdvance(
-        POISON,
-        f"advancing this run has ended its runner's process {MAX_CLAIMS} times",
-        "the stacks are in the runner's log; mend the body, and a runner goes on",
-        # Not imported: that may be what ends the process.
-        code=records.bodies.code_of(records.workspace.summary(run_id).workflow),
-    )
 
 
 def _internal(error: Exception) -> CannotAdvance:
@@ -334,9 +321,6 @@ def _internal(error: Exception) -> CannotAdvance:
     )
 
 
-POISON = "poison"
-_DECIDING: tuple[Kind, ...] = ("workflow", "timer", "child")
-_BUT_NOTICES: tuple[Kind, ...] = tuple(kind for kind in get_args(Kind) if kind != "notify")
 _SERVERS: dict[str, Callable[[Dispatcher, Lease], None]] = {
     "workflow": Dispatcher._advance,
     "timer": Dispatcher._serve_timer,

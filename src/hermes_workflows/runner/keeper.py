@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from ..core.clock import Clock
 from ..core.timestamps import render_time
 from ..errors import HermesError
-from ..store.liveness import process_started, this_host
+from ..store.liveness import Process, process_started, this_host
 from ..store.queue_port import Lease, RunnerRow
 from .dispatch import shown
 from .records import log
@@ -34,6 +34,7 @@ class Kept:
     said: Callable[[], Mapping[str, str]] = dict
     notes: Callable[[], Sequence[str]] = tuple
     agents: tuple[str, ...] = ()
+    runners: Callable[[], Sequence[RunnerRow]] = tuple
     withdrawn: threading.Event = field(default_factory=threading.Event)
 
 
@@ -54,6 +55,19 @@ class Silence:
         self._rounds = rounds
 
 
+@dataclass(frozen=True)
+class Loop:
+    """The runner's loop, as the keeper sees it: what it has to tell, how often it came round, whether it ends.
+
+    `drain` asks it to finish what executes, and to take nothing new.
+    """
+
+    notes: Callable[[], Sequence[str]]
+    rounds: Callable[[], int]
+    draining: Callable[[], bool]
+    drain: Callable[[], None]
+
+
 class Keeper:
     """Renews and reports until it is closed."""
 
@@ -63,16 +77,15 @@ class Keeper:
         clock: Clock,
         lease_seconds: float,
         concurrency: int,
+        only: Sequence[str],
         kept: Sequence[Kept],
-        notes: Callable[[], Sequence[str]],
-        rounds: Callable[[], int] = int,
+        loop: Loop,
     ) -> None:
         self._clock = clock
         self._lease_seconds = lease_seconds
         self._kept = kept
-        self._notes = notes
+        self._loop = loop
         self._told: Sequence[str] = ()
-        self._rounds = rounds
         self._silence = Silence()
         self._ended = threading.Event()
         self._row = RunnerRow(
@@ -87,6 +100,7 @@ class Keeper:
             lease_seconds=lease_seconds,
             concurrency=concurrency,
             python=".".join(platform.python_version_tuple()[:2]),
+            only=tuple(only),
         )
         self._thread = threading.Thread(target=self._keep, name="hermes-keeper", daemon=True)
 
@@ -104,7 +118,7 @@ class Keeper:
         renewed = beaten = self._clock.elapsed()
         while not self._ended.wait(min(TICK_SECONDS, self._lease_seconds / 3)):
             now = self._clock.elapsed()
-            self._silence.look(self._rounds(), now)
+            self._silence.look(self._loop.rounds(), now)
             if now - renewed >= self._lease_seconds / 3 or any(kept.withdrawn.is_set() for kept in self._kept):
                 renewed = now
                 self._renew()
@@ -115,12 +129,19 @@ class Keeper:
     def _renew(self) -> None:
         for kept in self._kept:
             kept.withdrawn.clear()
+            self._guarded(lambda kept=kept: self._look_for_a_wish(kept.runners()))  # type: ignore[misc]
             leases = kept.leases()
             if leases:
                 self._guarded(lambda kept=kept, leases=leases: kept.answers(kept.renew(leases, self._lease_seconds)))  # type: ignore[misc]
 
+    def _look_for_a_wish(self, rows: Sequence[RunnerRow]) -> None:
+        """Whether somebody wants this runner to end: it stands in its row, and survives its heartbeats."""
+        mine = Process.of(self._row)
+        if any(row.draining and row.runner_id == self._row.runner_id and Process.of(row) == mine for row in rows):
+            self._loop.drain()
+
     def _beat(self) -> None:
-        notes, self._told = self._notes(), self._news()
+        notes, self._told = self._loop.notes(), self._news()
         for kept in self._kept:
             executing = [shown(lease) for lease in kept.leases()]
             row = replace(
@@ -132,12 +153,14 @@ class Keeper:
                 agents=kept.agents,
                 silent=self._silence.seconds,
                 said=kept.said(),
+                draining=self._loop.draining(),
             )
             self._guarded(lambda kept=kept, row=row: kept.heartbeat(row))  # type: ignore[misc]
 
     def _news(self) -> Sequence[str]:
         """What is told at once, and not only with the next heartbeat."""
-        return [*self._notes(), *(note for kept in self._kept for note in kept.notes())]
+        draining = ["draining"] if self._loop.draining() else []
+        return [*draining, *self._loop.notes(), *(note for kept in self._kept for note in kept.notes())]
 
     def _guarded(self, work: Callable[[], None]) -> None:
         # The next tick tries again; a keeper that dies would let every lease of this process expire.

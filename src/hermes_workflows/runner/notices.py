@@ -21,6 +21,7 @@ from ..core.timestamps import render_time
 from ..review.evidence import evidence_of
 from ..store.queue_port import Lease, Work
 from ..store.row_keys import ASKED, EXPIRED, FOREVER, REMIND
+from .about import about
 from .environment import clean_environment
 from .jobs import Surroundings
 from .pool import Pool
@@ -127,9 +128,11 @@ class Notices:
             redactor = self._records.workspace.redactor
             outcome = run_command(command, stop=going.stop, redactor=redactor, now=around.clock.now)
             if (said := _failure(outcome)) is not None:
-                log.warning("%s: notify (%s of %s) %s", notice["workflow_id"], notice["event"], notice["key"], said)
+                with about(notice["workflow_id"], notice["key"]):
+                    log.warning("notify (%s of %s) %s", notice["event"], notice["key"], said)
         except Exception:
-            log.exception("%s: notify", notice["workflow_id"])
+            with about(notice["workflow_id"], notice["key"]):
+                log.exception("notify")
         self._done.put(going)
 
 

@@ -19,6 +19,7 @@ from ..review.commits import import_commits
 from ..review.forge import BRANCH, import_reviews
 from ..review.imported import Imported
 from ..settings import PullRequests
+from .about import about
 from .gh import Gh
 from .records import log
 from .results import SHUTDOWN
@@ -102,12 +103,14 @@ class Polling:
     def _tell(self, answers: Iterable[Imported]) -> None:
         for one in answers:
             if one.outcome == "recorded":
-                log.info("%s: %s answered %s (%s)", one.run_id, one_line(one.by), one.key, one.kind)
+                with about(one.run_id, one.key):
+                    log.info("%s answered %s (%s)", one_line(one.by), one.key, one.kind)
             elif one.outcome == "refused" and (one.source, one.reasons) not in self._told:
                 self._told.add((one.source, one.reasons))
                 # Whoever wrote the review may have written anything into it.
                 why = one_line("; ".join(one.reasons))
-                log.warning("%s: no answer from %s (%s): %s", one.run_id, one_line(one.by), one.source, why)
+                with about(one.run_id, one.key or ""):
+                    log.warning("no answer from %s (%s): %s", one_line(one.by), one.source, why)
 
     def _tell_once(self, what: str, message: str) -> None:
         if (what, ()) not in self._told:

@@ -21,6 +21,7 @@ from ..store.index import review_rows
 from ..store.liveness import Process
 from ..store.ports import Appended, Entry, Outcome, PathTaken, Stale
 from ..store.queue_port import Change, Claim, Indexed, Lease, Stuck, Work
+from .about import about
 from .bodies import Bodies, CannotAdvance, Held
 from .drafts import Stamp
 from .intents import kept_late
@@ -100,7 +101,8 @@ class Records:
 
     def stuck(self, run_id: str, why: CannotAdvance, key: str = "") -> None:
         """Say that this runner cannot move the run; nobody claims its rows until somebody lifts the mark."""
-        log.warning("%s is stuck: %s", run_id, why.reason.splitlines()[0])
+        with about(run_id, why.key or key):
+            log.warning("stuck: %s", why.reason.splitlines()[0])
         since = render_time(self.workspace.clock.now())
         self.pending.stuck.append(
             Stuck(run_id, why.kind, why.reason, why.hint, why.key or key, why.code, since, self.runner_id)
@@ -158,7 +160,8 @@ class Records:
             if len(entries) > 1:
                 return [outcome for entry in entries for outcome in self._append([entry])]
             (entry,) = entries
-            log.error("%s: %d results cannot be recorded: %s", entry.run_id, len(entry.drafts), error.message)
+            with about(entry.run_id):
+                log.error("%d results cannot be recorded: %s", len(entry.drafts), error.message)
             if not isinstance(error, NotFound):
                 self.stuck(entry.run_id, CannotAdvance(error.code, error.message, error.hint or ""))
             return [None]
@@ -171,7 +174,8 @@ class Records:
         """What of an entry must be tried again."""
         assert not isinstance(outcome, Stale)  # results carry no `decided_at`
         if isinstance(outcome, PathTaken):
-            log.info("%s: %s was recorded by somebody else first", entry.run_id, outcome.winner.path)
+            with about(entry.run_id, outcome.winner.key):
+                log.info("%s was recorded by somebody else first", outcome.winner.path)
             self.pending.offer.append(Work(entry.run_id, "workflow"))
             left = {draft.path: draft for draft in entry.drafts}
             late = kept_late(self.workspace.ledger, entry.run_id, left.pop(outcome.winner.path), outcome.winner)

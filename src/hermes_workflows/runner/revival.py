@@ -14,13 +14,14 @@ from ..store.queue_port import Stuck, Work
 from . import endings, timing
 from .bodies import PAUSED
 from .intents import NEEDS_DECISION
+from .poison import POISON, POISON_CALL
 from .records import Records
 from .results import AGENT
 
 # Nothing but other code can lift these: the same code would decide the same.
-_BY_CODE = frozenset({"divergence", "deadlock", "blocked", "poison", "input", "secret"})
+_BY_CODE = frozenset({"divergence", "deadlock", "blocked", POISON, POISON_CALL, "input", "secret"})
 # The body replays; it can be told that it is cancelled, and clean up.
-_BODY_IS_WELL = frozenset({"no-agent", "agent-not-started", NEEDS_DECISION, PAUSED, "child-id"})
+_BODY_IS_WELL = frozenset({"no-agent", "agent-not-started", NEEDS_DECISION, PAUSED, POISON_CALL, "child-id"})
 
 
 class Reviver:

@@ -22,6 +22,7 @@ from types import FrameType
 from typing import Any, TypeVar
 
 from ..errors import HermesError, NotInAWorkflow
+from .about import now_about
 
 T = TypeVar("T")
 
@@ -67,8 +68,9 @@ class Busy:
 class _Job:
     """Work for the other thread. A bare lock says when it is done: an Event costs a step ten times as much."""
 
-    def __init__(self, work: Callable[[], Any]) -> None:
+    def __init__(self, work: Callable[[], Any], run_id: str) -> None:
         self.work = work
+        self.run_id = run_id
         self.result: Any = None
         self.error: BaseException | None = None
         self._done = threading.Lock()
@@ -99,7 +101,7 @@ class Decider:
 
     def run(self, work: Callable[[], T], run_id: str = "") -> T:
         """Do `work`, for that run, as one slice; raises what it raises, or SliceStopped."""
-        job = _Job(work)
+        job = _Job(work, run_id)
         self._switch.arm()
         try:
             self._jobs.put(job)
@@ -160,6 +162,7 @@ def _is_not_the_authors(frame: FrameType) -> bool:
 def _serve(jobs: queue.SimpleQueue[_Job | None]) -> None:
     try:
         while (job := jobs.get()) is not None:
+            now_about(job.run_id)
             _inside.active = True
             try:
                 job.result = job.work()

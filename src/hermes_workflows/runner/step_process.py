@@ -20,6 +20,7 @@ from ..core.redaction import Redactor
 from ..errors import HermesError, InvalidInput
 from ..loader import Loader
 from ..registry import parse as parse_registry
+from .about import about
 from .failures import failure_of, storable
 from .jobs import Executed, Job
 from .processes import Outcome, run_command
@@ -65,7 +66,9 @@ def run_step(job: Job, definition: Step[..., Any], arguments: Plain) -> Plain | 
 
 def _heard(job: Job, stream: str, line: str) -> None:
     job.last.heard(stream, line)
-    log.info("%s: %s", job.operation_id, line)
+    # A thread of its own reads each stream.
+    with about(job.run_id, job.call.key):
+        log.info("%s", line)
 
 
 def _answer(data: bytes) -> Plain | Executed:

@@ -93,7 +93,7 @@ def _within(seconds: float, job: Job, work: Callable[[], Any], definition: Step[
     thread.join(seconds)
     if thread.is_alive():
         job.surroundings.left_behind.append(thread)
-        log.warning("%s: %s runs over its deadline and is left behind", job.run_id, definition.ref)
+        log.warning("%s runs over its deadline and is left behind", definition.ref)
         raise _late(definition, "was left behind")
     if failure:
         raise failure[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..errors import HermesError
 from ..settings import Agents
+from .about import about
 from .housekeeping import Housekeeping
 from .polling import Polling
 from .records import Records, log
@@ -44,9 +45,8 @@ class Upkeep:
         if self._records.pending:
             self._records.apply(None)
         for run_id in self._records.workspace.refresh().put_back:
-            log.warning(
-                "somebody had moved the ref of %s; it was put back, and `verify %s` shows where", run_id, run_id
-            )
+            with about(run_id):
+                log.warning("somebody had moved its ref; it was put back, and `verify %s` shows where", run_id)
         self._compare_at = begin + (self._clock.elapsed() - begin) / _COMPARING_SHARE
 
     def maintain(self, idle: float) -> None:

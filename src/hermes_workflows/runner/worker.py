@@ -12,17 +12,20 @@ from ..facts import busy_line
 from ..settings import Agents, AgentSettings
 from ..starting import check_id
 from ..store.liveness import Process
-from ..store.queue_port import Lease
+from ..store.queue_port import Kind, Lease
 from . import probing
+from .about import about
 from .dispatch import Dispatcher
 from .executors import execute
 from .jobs import Job, Surroundings
-from .keeper import Keeper, Kept
+from .keeper import Keeper, Kept, Loop
+from .lanes import Lanes
 from .pool import Pool
 from .records import Records, log
 from .results import Attempted, Finished
 from .slices import Decider, SliceLimits
 from .upkeep import Upkeep
+from .wanting import Wanting
 
 if TYPE_CHECKING:
     from ..workspace import Workspace
@@ -46,8 +49,10 @@ LEAVE_SECONDS = 8.0
 class RunnerOptions:
     """`max_commands` counts claimed rows; `idle_exit_after` in seconds, None to run for ever; `once`: one row.
 
-    `agents` go before those of the registry, `agent_fallback` before the registry's `*`. `process` is who executes
-    at-most-once steps, this process when None; `survives` says whether a process that decides a run lives.
+    `only` are the kinds of calls it executes, all when empty. `drain_seconds` is how long calls may go on after the
+    first signal, before they are stopped and given back. `agents` go before those of the registry, `agent_fallback`
+    before the registry's `*`. `process` is who executes at-most-once steps, this process when None; `survives` says
+    whether a process that decides a run lives.
     """
 
     worker_id: str
@@ -58,12 +63,14 @@ class RunnerOptions:
     agents: Mapping[str, AgentSettings] = field(default_factory=dict)
     agent_fallback: AgentSettings | None = None
     once: bool = False
+    only: tuple[Kind, ...] = ()
+    drain_seconds: float = DRAIN_SECONDS
     slices: SliceLimits = field(default_factory=SliceLimits)
     process: Process | None = None
     survives: Callable[[Workspace, str], bool] = probing.survives
 
 
-Reason = Literal["idle", "max-commands", "once", "stopped", "nothing-queued"]
+Reason = Literal["idle", "max-commands", "once", "stopped", "drained", "nothing-queued"]
 
 
 @dataclass(frozen=True)
@@ -88,10 +95,12 @@ class Runner:
         self._pool = Pool(max(options.concurrency, 1))
         self._dispatchers = [self._dispatcher(each) for each in workspaces]
         self._upkeep = [Upkeep(each.records, each.around.agents) for each in self._dispatchers]
+        self._lanes = Lanes(list(zip(self._dispatchers, self._upkeep, strict=True)))
         self._clock = workspaces[0].clock
         self._claimed = 0
         self._rounds = 0
         self._stops = 0
+        self._draining = False
         self._stop_by: float | None = None
         self._leave_by: float | None = None
         self._next_visible: float | None = None
@@ -101,6 +110,13 @@ class Runner:
         """First: take nothing new, let what executes finish for a while. Again: stop everything now."""
         self._stops += 1
         self._inbox.put(None)
+
+    def request_drain(self) -> None:
+        """Take nothing new, and end when everything that executes has finished, however long that takes."""
+        if not self._draining:
+            self._draining = True
+            log.info("draining: what executes is finished, and nothing new is taken")
+            self._inbox.put(None)
 
     def run(self) -> RunnerReport:
         keeper = self._keeper()
@@ -171,6 +187,8 @@ class Runner:
     def _over(self) -> Reason | None:
         if self._stops:
             return "stopped" if self._stopped() else None
+        if self._draining:
+            return None if self._busy() else "drained"
         if self._budget() == 0 and not self._busy():
             return "once" if self._options.once else "max-commands"
         return None
@@ -178,8 +196,8 @@ class Runner:
     def _stopped(self) -> bool:
         now = self._clock.elapsed()
         if self._stop_by is None:
-            self._stop_by = now + DRAIN_SECONDS
-            log.info("stopping; what executes has %g s, and a second signal ends it", DRAIN_SECONDS)
+            self._stop_by = now + self._options.drain_seconds
+            log.info("stopping; what executes has %g s, and a second signal ends it", self._options.drain_seconds)
         if self._stops > 1 or now >= self._stop_by:
             self._leave_by = now + LEAVE_SECONDS if self._leave_by is None else self._leave_by
             for dispatcher in self._dispatchers:
@@ -197,7 +215,7 @@ class Runner:
 
     def _budget(self) -> int | None:
         """Rows that may still be claimed; None without a limit."""
-        if self._stops:
+        if self._stops or self._draining:
             return 0
         limit = 1 if self._options.once else self._options.max_commands
         return None if limit is None else max(limit - self._claimed, 0)
@@ -221,21 +239,16 @@ class Runner:
     def _turn(self, sweep: bool) -> bool:
         """One look at each database; True when there was something to do."""
         progress = False
-        for dispatcher, upkeep in zip(self._dispatchers, self._upkeep, strict=True):
+        for dispatcher, upkeep, free in self._lanes.shares(self._options.concurrency):
             if sweep and not self._stops:
                 upkeep.sweep()
                 upkeep.maintain(0.0)
-            share = max(self._options.concurrency - self._executing(dispatcher), 0)
-            claimed = dispatcher.turn(share, self._budget())
+            claimed = dispatcher.turn(free, self._budget())
             self._claimed += claimed
             progress = progress or claimed > 0
         times = [each.queue.next_visible() for each in self._workspaces] if not progress else []
         self._next_visible = min((time for time in times if time is not None), default=None)
         return progress
-
-    def _executing(self, but: Dispatcher) -> int:
-        """Calls that the other databases' dispatchers have in hand: all share the executors."""
-        return sum(len(each.active) for each in self._dispatchers if each is not but)
 
     def _changed(self) -> bool:
         changed = False
@@ -271,7 +284,8 @@ class Runner:
         def start(lease: Lease, job: Job) -> None:
             self._pool.submit(lambda: self._execute(dispatcher, lease, job))
 
-        dispatcher = Dispatcher(records, around, start, self._options.survives)
+        wanting = Wanting(self._options.only, workspace.registry.limits)
+        dispatcher = Dispatcher(records, around, start, self._options.survives, wanting)
         return dispatcher
 
     def _agents(self, workspace: Workspace) -> Agents:
@@ -279,7 +293,10 @@ class Runner:
         return Agents(options.agents, workspace.registry.agents, options.agent_fallback)
 
     def _execute(self, dispatcher: Dispatcher, lease: Lease, job: Job) -> None:
-        executed, started, ended = execute(job, lambda attempt: self._inbox.put((dispatcher, Attempted(job, attempt))))
+        with about(job.run_id, job.call.key):
+            executed, started, ended = execute(
+                job, lambda attempt: self._inbox.put((dispatcher, Attempted(job, attempt)))
+            )
         self._inbox.put((dispatcher, Finished(job, lease, executed, started, ended)))
 
     def _keeper(self) -> Keeper:
@@ -294,6 +311,7 @@ class Runner:
                 said=dispatcher.said,
                 notes=dispatcher.notes,
                 agents=dispatcher.around.agents.names,
+                runners=workspace.queue.runners,
             )
             for workspace, dispatcher in zip(self._workspaces, self._dispatchers, strict=True)
         ]
@@ -303,9 +321,9 @@ class Runner:
             self._clock,
             options.lease_seconds,
             options.concurrency,
+            options.only,
             self._kept,
-            self._notes,
-            lambda: self._rounds,
+            Loop(self._notes, lambda: self._rounds, lambda: self._draining or self._stops > 0, self.request_drain),
         )
 
     def _notes(self) -> list[str]:

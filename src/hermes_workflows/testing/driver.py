@@ -93,7 +93,7 @@ class Driver:
             self._end()
 
     def _goes_on(self) -> bool:
-        claimed = self._dispatcher.turn(_SLOTS, None)
+        claimed = self._dispatcher.turn(_SLOTS - len(self._dispatcher.active), None)
         self._drop_withdrawn()
         if self._record() or claimed or self._dispatcher.has_more:
             return True

@@ -1,0 +1,35 @@
+"""What a runner wants from the queue: all kinds of work or some, within limits that hold for all runners together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import get_args
+
+from ..store.queue_port import Claim, Kind, Limits
+
+# Deciding needs no executor, but many runs must not keep results waiting.
+_DECISIONS_AT_ONCE = 16
+_DECIDING: tuple[Kind, ...] = ("workflow", "timer", "child")
+EXECUTING: tuple[Kind, ...] = tuple(kind for kind in get_args(Kind) if kind not in _DECIDING)
+"""The kinds of work that `--only` chooses from."""
+
+
+class Wanting:
+    """`only` are the kinds it executes, all when empty; every runner decides, whatever it executes."""
+
+    def __init__(self, only: Sequence[Kind] = (), limits: Limits = ()) -> None:
+        chosen = tuple(only) or EXECUTING
+        self._all: tuple[Kind, ...] = (*_DECIDING, *chosen) if only else ()
+        self._but_notices = (*_DECIDING, *(kind for kind in chosen if kind != "notify"))
+        self._limits = limits
+
+    def claim(self, free: int, left: int | None, *, notices: bool) -> Claim | None:
+        """`free` are executors, `left` the rows that may still be claimed; `notices` whether people may be told."""
+        if left is not None and left <= 0:
+            return None
+        if free > 0:
+            kinds = self._all if notices else self._but_notices
+            return Claim(free if left is None else min(free, left), kinds, limits=self._limits)
+        # A run whose timeout fired must move on while all executors are busy.
+        limit = _DECISIONS_AT_ONCE if left is None else min(left, _DECISIONS_AT_ONCE)
+        return Claim(limit, _DECIDING)
