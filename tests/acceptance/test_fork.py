@@ -44,13 +44,13 @@ def failed(tmp_path: Path) -> Place:
     (made.root / "flows" / "flow.py").write_text(FLOW)
     made.run("run", "flows/flow.py:flow", "--id", "wf", "--drain")
     made.run("review", "respond", "wf", "ship", "--json", '"yes"')
-    made.run("runner", "run", "--idle-exit-after", "0")
+    made.run("runner", "run", "--idle-exit-after", "0.1")
     assert made.run("status", "--id", "wf").json["status"] == "failed"
     return made
 
 
 def drain(made: Place, run_id: str) -> str:
-    made.run("runner", "run", "--idle-exit-after", "0")
+    made.run("runner", "run", "--idle-exit-after", "0.1")
     return str(made.run("status", "--id", run_id).json["status"])
 
 
