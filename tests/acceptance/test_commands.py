@@ -169,8 +169,9 @@ def test_everything_survives_the_loss_of_the_index(here: Place) -> None:
     before = here.run("list").json
     for damage in (here.sqlite.unlink, lambda: here.sqlite.write_bytes(b"garbage" * 1000)):
         damage()
-        assert here.run("status", "wf").json == before[1]
-        assert here.run("list").json == before
+        # A run that comes back is queued once, to be looked at: the only thing that receipts do not say.
+        assert here.run("status", "wf").json | {"pending_commands": []} == before[1]
+        assert [run | {"pending_commands": []} for run in here.run("list").json] == before
         assert [row["workflow_id"] for row in here.run("review", "list").json] == ["wf", "other"]
 
 

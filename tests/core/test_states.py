@@ -6,7 +6,10 @@ from typing import Any
 
 import pytest
 
-from hermes_workflows.core.states import OLD_SECONDS, Below, Facts, Mark, OperationalState, operational_state
+from hermes_workflows.core.state_facts import FULL_BYTES, OLD_SECONDS, Asked, Below, Executing, Facts, Mark
+from hermes_workflows.core.state_rules import TABLE, Rule
+from hermes_workflows.core.state_table import EXAMPLE
+from hermes_workflows.core.states import OperationalState, operational_state
 
 
 def state(**facts: Any) -> OperationalState:
@@ -103,3 +106,72 @@ def test_a_cancelled_run_says_why_and_what_its_cleanup_ended_in() -> None:
     shown = state(status="cancelled", cancelled="its deadline passed", error="CleanupSkipped: it was stuck")
     assert shown.reason == "cancelled: its deadline passed; CleanupSkipped: it was stuck"
     assert state(status="cancelled").reason == "cancelled, and no receipt says why"
+
+
+def test_whoever_was_asked_is_named_with_since_when_and_until_when() -> None:
+    asked = Asked("Ada", "2026-11-29T12:00:00.000Z", "2026-11-30T12:00:00.000Z")
+    shown = state(status="waiting", question="ok", operator="Skylar", asked=asked)
+    assert shown.label == "Waiting on Ada"
+    assert shown.reason == ("a typed answer to ok is needed since 2026-11-29T12:00:00Z, until 2026-11-30T12:00:00Z")
+
+
+def test_a_question_whose_time_is_over_needs_a_runner_not_an_answer() -> None:
+    asked = Asked(None, None, "2026-11-30T12:00:00.000Z", late=True)
+    assert state(status="waiting", question="ok", asked=asked).next_action == "hermes-workflows runner run"
+    assert state(status="waiting", question="ok", asked=asked, healthy_runners=1).next_action == "wait"
+
+
+def test_what_executes_is_told_with_its_runner_its_time_and_its_last_line() -> None:
+    longest = Executing("b", "ada", 200.0, "42 of 80 pages")
+    assert state(executing=("b",), longest=longest).reason == "executing b on ada for 3 min 20 s: 42 of 80 pages"
+    assert state(executing=("a", "b"), longest=longest).reason.startswith("executing a, b; b on ada for 3 min 20 s")
+
+
+def test_queued_work_says_of_each_living_runner_why_it_cannot_take_it() -> None:
+    facts = {"queued": 1, "unable": ("ada is Python 3.12, and the run was started under 3.11",)}
+    shown = state(**facts, silent=("ben (pid 7 on host) has given no sign of life for 40 s",))
+    assert shown.state == "queued"
+    assert "no living runner can take it: ada is Python 3.12" in shown.reason
+    assert "ben (pid 7 on host) has given no sign of life for 40 s" in shown.reason
+    assert state(**facts, oldest=OLD_SECONDS + 1).state == "stuck"
+
+
+def test_a_deaf_runner_with_a_call_in_hand_is_stuck_whoever_else_is_up() -> None:
+    deaf = ("ada (pid 7 on host) gives signs of life and has done nothing for 45 s",)
+    shown = state(executing=("draft",), deaf=deaf, deaf_executing=True, healthy_runners=1)
+    assert (shown.state, shown.reason) == ("stuck", f"{deaf[0]}; it has draft in hand")
+    assert state(queued=1, deaf=deaf).state == "stuck"
+    assert state(queued=1, deaf=deaf, healthy_runners=1).state == "queued"
+
+
+def test_a_full_disk_stops_only_runs_that_have_something_to_write() -> None:
+    assert state(queued=1, free=FULL_BYTES - 1, healthy_runners=1).state == "stuck"
+    assert state(queued=1, free=FULL_BYTES, healthy_runners=1).state == "queued"
+    assert state(status="waiting", question="ok", free=0).state == "waiting"
+
+
+def test_what_a_runner_cannot_write_is_told_while_there_is_work() -> None:
+    refused = "No space left on device"
+    assert state(executing=("a",), refused=refused).reason == f"a runner cannot write: {refused}"
+    assert state(signals=("go",), refused=refused).state == "running"
+
+
+def test_a_failed_run_names_file_and_line_once() -> None:
+    shown = state(status="failed", error="ValueError: no such room", failed_at="flows/visit.py:21")
+    assert shown.reason == "ValueError: no such room at flows/visit.py:21"
+    told = state(
+        status="failed", error="KeyClash: flows/visit.py:21 and flows/visit.py:22", failed_at="flows/visit.py:21"
+    )
+    assert told.reason == "KeyClash: flows/visit.py:21 and flows/visit.py:22"
+
+
+def test_a_lost_call_is_about_to_be_taken_over_when_somebody_healthy_is_up() -> None:
+    shown = state(lost=("a",), lost_by="(ada, pid 7 on host) died", healthy_runners=1)
+    assert (shown.state, shown.next_action) == ("stuck", "wait; another runner is about to take it over")
+
+
+@pytest.mark.parametrize("rule", TABLE, ids=lambda rule: rule.when)
+def test_every_rule_says_a_reason_for_the_example(rule: Rule) -> None:
+    reason, action = rule.says(EXAMPLE)
+    assert reason
+    assert "None" not in f"{reason} {action or ''}"

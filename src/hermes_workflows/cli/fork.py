@@ -61,6 +61,7 @@ def retry(scope: Scope, run: str, run_id: str | None, by: str | None) -> None:
     from .guard import guarded
     from .hashseed import fix_hash_seed
     from .run import warn_of_split
+    from .seen import Shown
     from .show import run_document, status_text
 
     fix_hash_seed(scope.session)
@@ -75,7 +76,7 @@ def retry(scope: Scope, run: str, run_id: str | None, by: str | None) -> None:
         warn_of_split(scope, workspace)
         state = workspace.observe(done)
         document = run_document(done) | {"retried": "in place", "state": state.state}
-        scope.output.data(document, lambda: status_text(done, state, {}))
+        scope.output.data(document, lambda: status_text(Shown(done, state)))
 
 
 def _who(by: str | None, kind: Any) -> Provenance:

@@ -9,17 +9,24 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..errors import InvalidInput
 from .show import as_json
 
+if TYPE_CHECKING:
+    from rich.table import Table
+
 # What a terminal obeys: everything below space except line ends and tabs, DEL, and the C1 range.
 _CONTROLS = {code: "\N{REPLACEMENT CHARACTER}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
 # Direction overrides can make a shown command read differently from what it is.
 _CONTROLS |= dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)), "")
+
+
+# Characters. A cell that is longer and has spaces may be wrapped, to columns of no less.
+_SENTENCE = 24
 
 
 @dataclass
@@ -58,13 +65,12 @@ class Output:
             self.data(document, lambda: empty)
             return
         from rich.console import Console
-        from rich.table import Table
-        from rich.text import Text
 
-        table = Table(*columns, box=None, header_style="bold", pad_edge=False)
-        for row in rows:
-            table.add_row(*(Text(readable(cell)) for cell in row))
-        Console(file=sys.stdout).print(table)
+        table, least = tabled(columns, rows)
+        console = Console(file=sys.stdout)
+        # Wider than the terminal rather than with a name cut off, which nobody could copy: it wraps by itself.
+        console.width = max(console.width, least)
+        console.print(table)
 
     def fail(self, code: str, message: str, hint: str | None, details: Mapping[str, Any] | None = None) -> None:
         """An error as a program or a person reads it; stdout stays data."""
@@ -75,6 +81,25 @@ class Output:
         click.echo(readable(f"error: {message}"), err=True)
         if hint:
             click.echo(readable(f"  {hint}"), err=True)
+
+
+def tabled(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[Table, int]:
+    """A table for a terminal, and the least width at which no name, time or number in it is broken.
+
+    Only columns of sentences may be wrapped.
+    """
+    from rich.table import Table
+    from rich.text import Text
+
+    table, least = Table(box=None, header_style="bold", pad_edge=False), 0
+    for place, name in enumerate(columns):
+        cells = [name, *(row[place] for row in rows)]
+        wraps = any(len(cell) > _SENTENCE and " " in cell for cell in cells)
+        table.add_column(name, no_wrap=not wraps, overflow="fold", min_width=_SENTENCE if wraps else None)
+        least += 2 + (_SENTENCE if wraps else max(map(len, cells)))
+    for row in rows:
+        table.add_row(*(Text(readable(cell)) for cell in row))
+    return table, least
 
 
 def silence() -> None:

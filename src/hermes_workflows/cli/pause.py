@@ -9,6 +9,7 @@ import click
 from .completion import complete_runs
 from .run import warn_of_split
 from .scope import Scope, scoped
+from .seen import Shown
 from .show import run_document, status_text
 
 if TYPE_CHECKING:
@@ -42,4 +43,4 @@ def _control(scope: Scope, run: str, verb: Verb, reason: str, by: str | None) ->
         summary = workspace.control(workspace.resolve(run), verb, reason=reason, by=provenance(by))
         warn_of_split(scope, workspace)
         state = workspace.observe(summary)
-        scope.output.data(run_document(summary), lambda: status_text(summary, state, {}))
+        scope.output.data(run_document(summary), lambda: status_text(Shown(summary, state)))

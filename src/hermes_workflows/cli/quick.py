@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING
 from ..clock import SystemClock
 from ..core.names import run_component
 from ..errors import HermesError
-from ..facts import Child, Observed, children_of, observed_in, state_of
+from ..facts import Observed, observed_in
 from ..registry import choose
 from ..store import peek
 from ..store.fast_status import DatabaseGone, FastIndex
+from .seen import Shown, shown_of
 from .show import as_json, status_document
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..core.clock import Clock
-    from ..core.states import OperationalState
     from ..core.summary import RunSummary
     from ..registry import DatabasePaths, Registry
 
@@ -43,12 +43,10 @@ def status(arguments: Sequence[str]) -> bytes | None:
     except HermesError:
         return None
     shown = None if registry.warnings else fresh_status(registry, paths, given["--id"], SystemClock())
-    return None if shown is None else as_json(status_document(*shown))
+    return None if shown is None else as_json(status_document(shown))
 
 
-def fresh_status(
-    registry: Registry, paths: DatabasePaths, run_id: str, clock: Clock
-) -> tuple[RunSummary, OperationalState, dict[str, Child]] | None:
+def fresh_status(registry: Registry, paths: DatabasePaths, run_id: str, clock: Clock) -> Shown | None:
     """A run as its row says, when the row names the commit that the run's ref names."""
     try:
         index = FastIndex(paths.sqlite)
@@ -65,8 +63,7 @@ def fresh_status(
             index.close()
     except (DatabaseGone, HermesError):
         return None
-    known = (registry.operator, clock, paths)
-    return row.summary, state_of(seen, *known), children_of(seen, *known)
+    return shown_of(seen, registry.operator, clock, paths)
 
 
 def observed(index: FastIndex, summary: RunSummary, clock: Clock, registry: Registry, paths: DatabasePaths) -> Observed:

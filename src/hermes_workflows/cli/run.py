@@ -10,6 +10,7 @@ import click
 from ..errors import TemporarilyLocked
 from .completion import complete_runs, complete_workflows
 from .scope import Scope, scoped
+from .seen import Shown
 from .show import run_document, status_text
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def run(
         elif wait:
             summary = _wait(workspace, summary.run_id, timeout)
         state = workspace.observe(summary)
-        scope.output.data(run_document(summary), lambda: status_text(summary, state, {}))
+        scope.output.data(run_document(summary), lambda: status_text(Shown(summary, state)))
         # A question that a child asks is one of the run's own: nothing moves until somebody answers.
         became = "waiting" if state.state == "waiting" else summary.status
         return _EXIT[became] if wait or drain else 0
@@ -113,7 +114,7 @@ def cancel(
             summary = _wait(workspace, name, timeout, ends_only=True)
         document = run_document(summary) | {"cancel": "cancelled" if summary.ended else "requested"}
         state = workspace.observe(summary)
-        scope.output.data(document, lambda: f"cancel: {document['cancel']}\n{status_text(summary, state, {})}")
+        scope.output.data(document, lambda: f"cancel: {document['cancel']}\n{status_text(Shown(summary, state))}")
 
 
 def warn_of_split(scope: Scope, workspace: Workspace) -> None:

@@ -20,7 +20,8 @@ from .agents import agent_options, chosen_agents, fallback_agent
 from .guard import guarded
 from .hashseed import fix_hash_seed
 from .scope import Scope, Session, output_options, scoped
-from .show import columns, runner_document, work_document
+from .seen import work_document
+from .show import columns, runner_document
 
 if TYPE_CHECKING:
     from ..runner.worker import Runner, RunnerReport

@@ -11,14 +11,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..core.usages import added, told
+from .seen import few, mark_document, pending_document, pending_line
 
 if TYPE_CHECKING:
-    from ..core.states import OperationalState
-    from ..core.summary import OpenReview, RunSummary
+    from ..core.summary import Event, OpenReview, RunSummary
     from ..facts import Child
-    from ..store.queue_port import ReviewRow, RunnerRow, WorkRow
+    from ..store.queue_port import ReviewRow, RunnerRow
+    from .seen import Shown
 
 _LINE = 72
+# Lines of a result that are shown beside the rest of a screen.
+_RESULT = 20
 
 
 def run_document(summary: RunSummary) -> dict[str, Any]:
@@ -32,7 +35,8 @@ def run_document(summary: RunSummary) -> dict[str, Any]:
     }
 
 
-def status_document(summary: RunSummary, state: OperationalState, children: Mapping[str, Child]) -> dict[str, Any]:
+def status_document(shown: Shown) -> dict[str, Any]:
+    summary, state = shown.summary, shown.state
     return run_document(summary) | {
         "workflow": summary.workflow,
         "state": state.state,
@@ -42,13 +46,17 @@ def status_document(summary: RunSummary, state: OperationalState, children: Mapp
         "started_at": summary.started_at,
         "updated_at": summary.updated_at,
         "finished_at": summary.finished_at,
+        "failed_at": shown.failed_at,
         "receipts": summary.receipts,
         "calls": dict(summary.calls),
+        "pending_commands": [pending_document(each) for each in shown.pending],
+        "recent_events": [event_document(event) for event in summary.recent],
+        "stuck": [mark_document(mark) for mark in shown.marks],
         "usage": dict(summary.usage),
-        "usage_by_call": dict(_by_call(summary)),
+        "usage_by_call": dict(summary.usage_by_call),
         "reviews": [_waiting(review) for review in summary.open_reviews.values()],
         "waits": [dict(vars(wait)) for wait in summary.open_waits.values()],
-        "children": {key: child._asdict() for key, child in children.items()},
+        "children": {key: child._asdict() for key, child in shown.children.items()},
         "late": list(summary.late),
         "parent": summary.parent,
         "cancel_requested": summary.cancel_requested,
@@ -58,26 +66,25 @@ def status_document(summary: RunSummary, state: OperationalState, children: Mapp
     }
 
 
-def status_text(summary: RunSummary, state: OperationalState, children: Mapping[str, Child]) -> str:
+def event_document(event: Event) -> dict[str, Any]:
+    return dict(vars(event))
+
+
+def status_text(shown: Shown) -> str:
+    """One screen: why it is where it is, what to type, and what a person would ask next."""
+    summary, state = shown.summary, shown.state
     lines = [f"{summary.run_id}: {state.label}", f"  {state.reason}"]
     if state.next_action:
         lines.append(f"  next: {state.next_action}")
-    lines += ["", f"  workflow  {summary.workflow}", f"  started   {summary.started_at}"]
-    if summary.finished_at:
-        lines.append(f"  ended     {summary.finished_at}")
-    calls = ", ".join(f"{count} {status}" for status, count in sorted(summary.calls.items()))
-    lines.append(f"  calls     {calls or 'none yet'}")
-    if used := told(summary.usage):
-        lines.append(f"  usage     {used}")
-    if len(by_call := _by_call(summary)) > 1:
-        width = max(map(len, by_call))
-        lines += [f"            {key.ljust(width)}  {used}" for key, each in by_call.items() if (used := told(each))]
-    if summary.deadline_at and not summary.finished_at:
-        lines.append(f"  deadline  {summary.deadline_at}")
-    lines += [f"  question  {review.key}: {one_line(review.prompt)}" for review in summary.open_reviews.values()]
-    lines += [f"  signal    {wait.name}, for {wait.key}" for wait in summary.open_waits.values()]
-    lines += [f"  child     {key}: {child.workflow_id}: {child.label or 'open'}" for key, child in children.items()]
-    lines += [f"  late      {key}: a result came after it was decided" for key in summary.late]
+    lines += ["", *_facts(summary)]
+    lines += few("pending", shown.pending, pending_line)
+    lines += few("stuck", shown.marks[1:], lambda mark: f"{mark.kind}: {one_line(mark.reason)}")
+    lines += few("question", list(summary.open_reviews.values()), _question)
+    lines += few("signal", list(summary.open_waits.values()), lambda wait: f"{wait.name}, for {wait.key}")
+    lines += few("child", list(shown.children.items()), _child)
+    lines += few("late", summary.late, lambda key: f"{key}: a result came after it was decided")
+    if shown.failed_at:
+        lines.append(f"  at        {shown.failed_at}")
     if summary.status == "completed":
         lines.append(f"  result    {_indented(summary.result)}")
     if summary.error:
@@ -85,9 +92,45 @@ def status_text(summary: RunSummary, state: OperationalState, children: Mapping[
     return "\n".join(lines)
 
 
-def run_row(summary: RunSummary, state: OperationalState) -> tuple[str, ...]:
-    used = told(summary.usage)
-    return summary.run_id, state.label, summary.workflow, summary.started_at or "", used, one_line(state.reason, 50)
+def _facts(summary: RunSummary) -> list[str]:
+    lines = [f"  workflow  {summary.workflow}", f"  started   {summary.started_at}"]
+    if summary.finished_at:
+        lines.append(f"  ended     {summary.finished_at}")
+    if summary.superseded_by:
+        lines.append(f"  successor {summary.superseded_by}")
+    calls = ", ".join(f"{count} {status}" for status, count in sorted(summary.calls.items()))
+    lines.append(f"  calls     {calls or 'none yet'}")
+    if used := told(summary.usage):
+        lines.append(f"  usage     {used}")
+    by_call = {key: used for key, each in summary.usage_by_call.items() if (used := told(each))}
+    if len(by_call) > 1:
+        width = max(map(len, by_call))
+        lines += few("", list(by_call.items()), lambda call: f"{call[0].ljust(width)}  {call[1]}")
+    if summary.deadline_at and not summary.finished_at:
+        lines.append(f"  deadline  {summary.deadline_at}")
+    return lines
+
+
+def _question(review: OpenReview) -> str:
+    to = f", to {one_line(review.assignee)}" if review.assignee else ""
+    until = f", until {review.expires_at}" if review.expires_at else ""
+    return f"{review.key}{to}{until}: {one_line(review.prompt)}"
+
+
+def _child(named: tuple[str, Child]) -> str:
+    key, child = named
+    return f"{key}: {child.workflow_id}: {child.label or 'open'}"
+
+
+def event_line(event: Event) -> str:
+    what = f"{event.kind} {event.key}".strip()
+    return f"{event.at or ''}  {what}: {event.status}" + (f": {one_line(event.error)}" if event.error else "")
+
+
+def run_row(shown: Shown) -> tuple[str, ...]:
+    summary, state = shown.summary, shown.state
+    used, why = told(summary.usage), one_line(state.reason, 50)
+    return summary.run_id, state.label, summary.workflow, summary.started_at or "", used, why
 
 
 def workflow_totals(runs: Iterable[RunSummary]) -> list[dict[str, Any]]:
@@ -105,11 +148,6 @@ def total_row(total: Mapping[str, Any]) -> tuple[str, ...]:
     return total["workflow"], counts, told(total["usage"])
 
 
-def _by_call(summary: RunSummary) -> Mapping[str, Mapping[str, float]]:
-    # A row that was written before there was this field has none.
-    return getattr(summary, "usage_by_call", {})
-
-
 def review_document(row: ReviewRow) -> dict[str, Any]:
     return {("workflow_id" if name == "run_id" else name): value for name, value in vars(row).items()}
 
@@ -123,20 +161,6 @@ def review_row(row: ReviewRow) -> tuple[str, ...]:
 
 def runner_document(row: RunnerRow, healthy: bool) -> dict[str, Any]:
     return vars(row) | {"executing": list(row.executing), "healthy": healthy}
-
-
-def work_document(row: WorkRow) -> dict[str, Any]:
-    return {
-        "workflow_id": row.work.run_id,
-        "kind": row.work.kind,
-        "key": row.work.key,
-        "status": row.status,
-        "visible_at": row.work.visible_at,
-        "runner": row.runner,
-        "claims": row.claims,
-        "offered_at": row.offered_at,
-        "claimed_at": row.claimed_at,
-    }
 
 
 def as_json(document: Any) -> bytes:
@@ -166,7 +190,10 @@ def _waiting(review: OpenReview | None) -> dict[str, Any] | None:
 
 
 def _indented(value: Any) -> str:
-    return pretty(value).replace("\n", "\n            ")
+    lines = pretty(value).split("\n")
+    if len(lines) > _RESULT:
+        lines = [*lines[:_RESULT], f"… {len(lines) - _RESULT} more lines: --json, or hermes-workflows show"]
+    return "\n".join(lines).replace("\n", "\n            ")
 
 
 def _jsonable(value: object) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from .state_facts import Asked, Below, Executing, Facts, Mark
-from .state_rules import TABLE
+from .state_rules import TABLE, Rule
 
 # One of each fact, so that every rule has something to say.
 EXAMPLE = Facts(
@@ -46,7 +46,12 @@ def as_table() -> str:
 
 def _rows() -> Iterator[str]:
     for rule in TABLE:
-        # What a rule says of a runner that is up differs from what it says without one.
-        reason, action = rule.says(EXAMPLE._replace(healthy_runners=1 if "runner is up" in rule.when else 0))
-        cells = (rule.when, rule.state, reason, f"`{action}`" if action and action.startswith("herm") else action or "")
+        reason, action = rule.says(_example(rule))
+        cells = (rule.when, rule.state, reason, action or "")
         yield f"| {' | '.join(cell.replace('|', '&#124;') for cell in cells)} |"
+
+
+def _example(rule: Rule) -> Facts:
+    """What a rule says of runners that are up, or deaf, differs from what it says without one."""
+    deaf = EXAMPLE.deaf if "deaf" in rule.when else ()
+    return EXAMPLE._replace(healthy_runners=int("a runner is up" in rule.when), deaf=deaf)

@@ -1,0 +1,108 @@
+"""What `status`, `list` and `watch` show of a run beyond its receipts: its state, its work in the queue, who has it.
+
+Light on purpose: the fast `status` imports this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..core.durations import lasting
+from ..facts import Child, children_of, last_line, seconds_in_hand, state_of, waiting_since, within_workspace
+from ..store.row_keys import FOREVER
+
+if TYPE_CHECKING:
+    from ..core.clock import Clock
+    from ..core.states import OperationalState
+    from ..core.summary import RunSummary
+    from ..facts import Observed
+    from ..registry import DatabasePaths
+    from ..store.queue_port import RunnerRow, Stuck, WorkRow
+
+# Lines of one kind that fit on a screen beside the others.
+_FEW = 8
+
+
+class Pending(NamedTuple):
+    """A row of the queue: for how many seconds it is executed, or could have been (negative before its time), and
+    the last line it printed.
+    """
+
+    row: WorkRow
+    seconds: float
+    line: str
+
+
+class Shown(NamedTuple):
+    """A run as it is shown. `pending` are its rows in the queue, `marks` why runners say that it is stuck."""
+
+    summary: RunSummary
+    state: OperationalState
+    children: Mapping[str, Child] = {}
+    pending: Sequence[Pending] = ()
+    marks: Sequence[Stuck] = ()
+    failed_at: str | None = None
+
+
+def shown_of(seen: Observed, operator: str, clock: Clock, paths: DatabasePaths) -> Shown:
+    known, now = (operator, clock, paths), clock.now().timestamp()
+    rows = [row for row in seen.work if row.work.kind != "notify" and row.work.visible_at < FOREVER]
+    return Shown(
+        seen.summary,
+        state_of(seen, *known),
+        children_of(seen, *known),
+        [_pending(row, seen.runners, now) for row in rows],
+        seen.stuck,
+        within_workspace(seen.summary.failed_at, paths.receipts),
+    )
+
+
+def work_document(row: WorkRow) -> dict[str, Any]:
+    return {
+        "workflow_id": row.work.run_id,
+        "kind": row.work.kind,
+        "key": row.work.key,
+        "name": row.work.name,
+        "status": row.status,
+        "visible_at": row.work.visible_at,
+        "runner": row.runner,
+        "claims": row.claims,
+        "offered_at": row.offered_at,
+        "claimed_at": row.claimed_at,
+    }
+
+
+def _pending(row: WorkRow, runners: Sequence[RunnerRow], now: float) -> Pending:
+    in_hand = row.status in ("leased", "withdrawn")
+    seconds = seconds_in_hand(row, now) if in_hand else now - waiting_since(row)
+    return Pending(row, seconds, last_line(row, runners))
+
+
+def pending_document(pending: Pending) -> dict[str, Any]:
+    return {**work_document(pending.row), "last_line": pending.line or None}
+
+
+def pending_line(pending: Pending) -> str:
+    """`draft (agent writer): executing on ada for 3 min: 42 of 80 pages`."""
+    row, seconds = pending.row, pending.seconds
+    what = f"{row.work.key or 'the workflow'} ({' '.join(filter(None, (row.work.kind, row.work.name)))})"
+    said = f": {pending.line}" if pending.line else ""
+    if row.status == "leased":
+        return f"{what}: executing on {row.runner} for {lasting(seconds)}{said}"
+    if row.status == "withdrawn":
+        return f"{what}: being stopped on {row.runner}{said}"
+    if row.status == "expired":
+        return f"{what}: lost by {row.runner}, claimed {row.claims} times"
+    return f"{what}: due in {lasting(-seconds)}" if seconds < 0 else f"{what}: queued for {lasting(seconds)}"
+
+
+def mark_document(mark: Stuck) -> dict[str, Any]:
+    names = ("kind", "key", "reason", "hint", "since", "runner")
+    return {name: getattr(mark, name) for name in names}
+
+
+def few(title: str, items: Sequence[Any], line: Callable[[Any], str], most: int = _FEW) -> list[str]:
+    """As many of the lines as leave room for others, and how many there are besides."""
+    lines = [f"  {title.ljust(8)}  {line(item)}" for item in items[:most]]
+    return lines + ([f"            and {len(items) - most} more"] if len(items) > most else [])
