@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.contract.test_loader import write
 
-from hermes_workflows.diagnosis import examine_registry
+from hermes_workflows.doctor import examine_registry
 from hermes_workflows.registry import load as load_registry
 
 FLOW = """

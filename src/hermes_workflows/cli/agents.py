@@ -163,3 +163,6 @@ _READERS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "REQUEST_STDIN": ("request_stdin", _stdin),
     "TIMEOUT_SECONDS": ("timeout_seconds", _seconds),
 }
+
+# All that are read, by their whole names.
+VARIABLES = tuple(_VARIABLES + name for name in _READERS)

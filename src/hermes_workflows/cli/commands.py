@@ -58,7 +58,7 @@ _COMMANDS: Mapping[str, tuple[str, str, str]] = {
     "export": ("exchange", "export", "Write a run into one file."),
     "import": ("exchange", "import_", "Take the runs of a git bundle in."),
     "maintenance": ("maintenance", "maintenance", "Keep the receipts repository small: run."),
-    "doctor": ("upkeep", "doctor", "Look for what is wrong, and say what to do."),
+    "doctor": ("doctor", "doctor", "Look for what is wrong, say what to do, and mend what is safe to mend."),
     "completion": ("completion", "completion", "Print the completion script of a shell."),
 }
 

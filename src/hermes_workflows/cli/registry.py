@@ -10,6 +10,7 @@ import click
 from ..errors import Conflict
 from ..registry import DEFAULT_DB, DEFAULT_SQLITE, FILE, FOLDER, Registry
 from ..sources import workflows_in
+from .doctor import registry_doctor
 from .scope import Scope, Session, output_options, scoped
 from .show import columns
 
@@ -70,14 +71,7 @@ def list_workflows(scope: Scope) -> None:
     scope.output.table(("alias", "workflow", "db", "description"), rows, document, "no workflows yet")
 
 
-@registry.command("doctor")
-@scoped
-def doctor(scope: Scope) -> int:
-    """Check every alias: its database, its code, its types. Changes nothing."""
-    from ..diagnosis import examine_registry
-    from .upkeep import report_findings
-
-    return report_findings(scope, examine_registry(scope.registry))
+registry.add_command(registry_doctor)
 
 
 @registry.command("discover")

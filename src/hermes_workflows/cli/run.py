@@ -119,7 +119,7 @@ def cancel(
 
 def warn_of_split(scope: Scope, workspace: Workspace) -> None:
     """Say so when runners live, but on another database than the one just written to."""
-    from ..diagnosis import split_of
+    from ..doctor import split_of
 
     if (finding := split_of(workspace)) is not None:
         scope.output.talk(f"warning: {finding.what}; {finding.hint}")

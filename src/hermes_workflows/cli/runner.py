@@ -17,6 +17,7 @@ from ..lives import is_healthy
 from ..registry import DatabasePaths
 from ..store.row_keys import FOREVER
 from .agents import agent_options, chosen_agents, fallback_agent
+from .doctor import runner_doctor
 from .guard import guarded
 from .hashseed import fix_hash_seed
 from .scope import Scope, Session, output_options, scoped
@@ -107,14 +108,7 @@ def status(scope: Scope) -> None:
     scope.output.data(document, lambda: "\n".join([*lines, "", columns(rows)]).rstrip())
 
 
-@runner.command("doctor")
-@scoped
-def doctor(scope: Scope) -> int:
-    """Check registry, database, imports and runners; changes nothing."""
-    from ..diagnosis import examine_runners
-    from .upkeep import report
-
-    return report(scope, examine_runners)
+runner.add_command(runner_doctor)
 
 
 def drain(session: Session, workspace: Workspace) -> None:

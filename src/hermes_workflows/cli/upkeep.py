@@ -1,8 +1,7 @@
-"""`doctor`, `verify` and `index rebuild`: looking for what is wrong, and making the disposable parts again."""
+"""`verify` and `index rebuild`: whether receipts add up, and making the disposable parts again."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -12,20 +11,7 @@ from .completion import complete_runs
 from .scope import Scope, scoped
 
 if TYPE_CHECKING:
-    from ..diagnosis import Finding
     from ..store.ports import Problem
-    from ..workspace import Workspace
-
-_MARKS = {"ok": "  ok", "warning": "warn", "problem": "BAD "}
-
-
-@click.command("doctor")
-@scoped
-def doctor(scope: Scope) -> int:
-    """Look for what is wrong with registry, code, database, receipts and runners; changes nothing."""
-    from ..diagnosis import examine
-
-    return report(scope, examine)
 
 
 @click.command("verify")
@@ -79,24 +65,3 @@ def rebuild(scope: Scope) -> int:
     document = {"runs": done.changed, "unreadable": dict(done.unreadable)}
     scope.output.data(document, lambda: "\n".join([*lines, f"{done.changed} runs read again"]))
     return IntegrityError.exit_code if done.unreadable else 0
-
-
-def report(scope: Scope, examination: Callable[[Workspace], Sequence[Finding]]) -> int:
-    """Examine the workspace's database after its registry: without one there is nothing else to look at."""
-    from ..diagnosis import examine_registry
-
-    findings = list(examine_registry(scope.registry))
-    with scope.look() as workspace:
-        findings += examination(workspace)
-    return report_findings(scope, findings)
-
-
-def report_findings(scope: Scope, findings: Sequence[Finding]) -> int:
-    bad = [finding for finding in findings if finding.level == "problem"]
-    document = {"ok": not bad, "findings": [vars(finding) for finding in findings]}
-    lines = [
-        f"{_MARKS[finding.level]}  {finding.what}" + (f"\n      {finding.hint}" if finding.hint else "")
-        for finding in findings
-    ]
-    scope.output.data(document, lambda: "\n".join(lines))
-    return IntegrityError.exit_code if bad else 0

@@ -132,6 +132,17 @@ def replace_database(path: Path, fill: Fill, *, distrust: Stamp | None = None) -
         return _open(path)
 
 
+def set_aside(path: Path) -> None:
+    """Take a damaged file away, as `<file>.damaged`: whoever opens it next makes a new one, living runners too."""
+    with _lock(path, fcntl.LOCK_EX):
+        try:
+            os.replace(path, _beside(path, ".damaged"))
+            for ending in ("-wal", "-shm", "-journal"):
+                _beside(path, ending).unlink(missing_ok=True)
+        except OSError as error:
+            raise _no_file(path, error) from None
+
+
 def translated(error: sqlite3.Error, path: Path) -> Exception:
     """What a SQLite error means: the file is gone, somebody is writing, or the disk does not do as it should."""
     code = getattr(error, "sqlite_errorcode", None)

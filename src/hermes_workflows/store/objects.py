@@ -61,6 +61,14 @@ class Objects:
         """Whether the object is there at all, whole or not."""
         return bool(list(self.beginning(oid.hex())))
 
+    def is_packed(self, oid: bytes) -> bool:
+        """Whether a pack has the object, whole."""
+        try:
+            self._packs.read(oid)
+        except IntegrityError:
+            return False
+        return True
+
     def beginning(self, prefix: str) -> list[bytes]:
         """Objects whose names begin with `prefix` (two hex digits or more), of any kind, in the order of names."""
         try:

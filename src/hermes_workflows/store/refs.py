@@ -70,6 +70,14 @@ class Refs:
                 held.enter_context(self._flock(stripe))
             yield
 
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """Hold every lock of ours: nobody of us moves any ref meanwhile. Raises TemporarilyLocked, OSError."""
+        with contextlib.ExitStack() as held:
+            for number in range(256):
+                held.enter_context(self._flock(f"{number:02x}"))
+            yield
+
     def move(self, moves: Sequence[Move], barrier: Barrier) -> list[bool]:
         """Settle `barrier`, then move each ref; False where its value was not `old` any more.
 

@@ -1,0 +1,119 @@
+"""The index and the receipts of an open workspace: whether they agree, and whether the receipts add up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from ..core.summary import RunSummary
+from ..core.timestamps import parse_time
+from ..errors import HermesError
+from ..looking import LookingQueue
+from ..registry import DatabasePaths
+from ..store import health, index
+from ..store.database import set_aside
+from ..workspace import Workspace
+from .finding import Finding
+from .machine import ahead
+
+# How many runs are read whole: unfinished ones, which alone can still be moved, and the newest.
+_LOOKED_AT = 50
+
+
+def examine_database(paths: DatabasePaths) -> Iterator[Finding]:
+    """The SQLite file by itself, before anybody opens it and makes it new. Raises InvalidInput, NewerSchema."""
+    if paths.sqlite.exists() and (wrong := health.damaged_database(paths.sqlite)):
+        what = f"the index {paths.sqlite} is damaged: {wrong}"
+        hint = "`doctor --fix` moves it away; it is made again from the receipts, and nothing is lost"
+        yield Finding("problem", what, hint, repair=partial(_set_aside, paths))
+    damaged = paths.sqlite.with_name(paths.sqlite.name + ".damaged")
+    if damaged.exists():
+        yield Finding("ok", f"{damaged} is a damaged index that was replaced", "remove it when you have looked at it")
+
+
+def _set_aside(paths: DatabasePaths) -> str:
+    set_aside(paths.sqlite)
+    return f"moved {paths.sqlite} to {paths.sqlite.name}.damaged; the next command makes a new one"
+
+
+def examine_index(workspace: Workspace) -> Iterator[Finding]:
+    sqlite = workspace.paths.sqlite
+    if isinstance(workspace.queue, LookingQueue):
+        yield Finding("warning", f"{sqlite} takes no writing", "runs can be shown here, not started")
+    done = workspace.refresh()
+    for run_id, reason in done.unreadable.items():
+        yield Finding("problem", f"{run_id} has no row: {reason}", f"hermes-workflows verify {run_id}")
+    wrong = _wrong_rows(workspace)
+    if wrong:
+        what = f"the index {sqlite} says something else than the receipts of {', '.join(wrong[:5])}"
+        hint = "`doctor --fix`, or `hermes-workflows index rebuild`, reads them again"
+        yield Finding("problem", what, hint, repair=lambda: _rebuilt(workspace))
+    elif not done.unreadable:
+        yield Finding("ok", f"the index {sqlite} agrees with the receipts")
+    yield from _forgotten(workspace)
+    newest = next((row.summary.updated_at for row in workspace.queue.list_indexed(limit=1)), None)
+    if late := ahead(parse_time(newest) if newest else None, workspace.clock):
+        yield late
+
+
+def _wrong_rows(workspace: Workspace) -> list[str]:
+    """Runs whose rows are not what their receipts add up to: tips of all, contents of the newest."""
+    tips = workspace.queue.tips()
+    heads = {head.run_id: (head.tip, head.sealed) for head in workspace.ledger.heads() if head.folder}
+    moved = [run_id for run_id, at in heads.items() if run_id in tips and tips[run_id] != at]
+    gone = [run_id for run_id in tips if run_id not in heads]
+    return [*moved, *gone, *(row.run_id for row in _differing(workspace))]
+
+
+def _differing(workspace: Workspace) -> Iterator[RunSummary]:
+    for row in workspace.queue.list_indexed(limit=_LOOKED_AT):
+        try:
+            head, receipts = workspace.ledger.read(row.summary.run_id)
+        except HermesError:
+            continue  # `verify` tells of it
+        # A run that has just moved on is no fault of its row.
+        if head.tip == row.tip and index.whole(head, receipts).summary.to_json() != row.summary.to_json():
+            yield row.summary
+
+
+def _rebuilt(workspace: Workspace) -> str:
+    return f"read {workspace.rebuild_index().changed} runs into the index again"
+
+
+def _forgotten(workspace: Workspace) -> Iterator[Finding]:
+    """Runs that nothing would ever move: nobody is asked, nothing is queued, nobody says why."""
+    for row in workspace.queue.list_indexed(status="running", limit=_LOOKED_AT):
+        run_id, state = row.summary.run_id, workspace.observe(row.summary)
+        if state.state == "stuck" and not workspace.queue.work(run_id) and not workspace.queue.stuck(run_id):
+            what = f"{run_id} is unfinished, and {state.reason}"
+            hint = "`doctor --fix`, or `hermes-workflows index rebuild`, queues it"
+            yield Finding("problem", what, hint, repair=partial(_woken, workspace, run_id))
+
+
+def _woken(workspace: Workspace, run_id: str) -> str:
+    workspace.wake(run_id)
+    return f"queued {run_id}"
+
+
+def examine_receipts(workspace: Workspace) -> Iterator[Finding]:
+    unfinished = [
+        row.summary.run_id
+        for status in ("running", "waiting")
+        for row in workspace.queue.list_indexed(status=status, limit=_LOOKED_AT)
+    ]
+    problems = [problem for run_id in unfinished for problem in _problems(workspace, run_id)]
+    for problem in problems:
+        yield Finding("problem", problem, "hermes-workflows verify")
+    if not problems:
+        yield Finding("ok", f"the receipts of {len(unfinished)} unfinished runs add up")
+    receipts = workspace.paths.receipts
+    for each in workspace.ledger.rejected():
+        what = f"somebody had moved the ref of {each.run_id} to {each.commit[:12]}; it was put back"
+        yield Finding("warning", what, f"see {each.ref}, then `git -C {receipts} update-ref -d {each.ref}`")
+
+
+def _problems(workspace: Workspace, run_id: str) -> list[str]:
+    try:
+        return [f"{run_id} {problem.path}: {problem.message}" for problem in workspace.ledger.verify(run_id)]
+    except HermesError as error:
+        return [f"{run_id} cannot be read: {error.message}"]

@@ -1,0 +1,65 @@
+"""The receipts repository as files: locks that nobody holds, refs and objects that a power cut has emptied.
+
+It is looked at before the workspace is opened, which some of this damage prevents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+from ..core.clock import Clock
+from ..core.durations import lasting
+from ..registry import DatabasePaths
+from ..store import damage, peek
+from ..store.maintenance import LOOSE_LIMIT, loose_objects
+from ..store.mending import Mender
+from .finding import Finding
+
+
+def examine_repository(paths: DatabasePaths, mender: Mender, clock: Clock) -> Iterator[Finding]:
+    """Raises StoreFailure."""
+    receipts = paths.receipts
+    yield from _locks(receipts, mender, clock)
+    yield from _refs(receipts, mender)
+    yield from _objects(receipts, mender)
+    if (loose := loose_objects(receipts)) > 4 * LOOSE_LIMIT:
+        yield Finding("warning", f"{receipts} has about {loose:,} loose objects", "hermes-workflows maintenance run")
+    living = sum(map(bool, peek.list_refs(receipts, peek.RUNS).values()))
+    yield Finding("ok", f"{receipts} has {living} living runs")
+
+
+def _locks(receipts: Path, mender: Mender, clock: Clock) -> Iterator[Finding]:
+    for lock in damage.stale_locks(receipts, clock.now().timestamp()):
+        what = f"{lock.path} has been there for {lasting(lock.age)}, as a git that was killed leaves it"
+        hint = "`doctor --fix` takes it away; so does `rm` when no git is at work there"
+        yield Finding("problem", what, hint, repair=partial(mender.sweep, lock))
+
+
+def _refs(receipts: Path, mender: Mender) -> Iterator[Finding]:
+    for name in damage.empty_refs(receipts):
+        what = f"{receipts / name} holds no commit id, as a power cut may leave it"
+        hint = f"`doctor --fix` finds the newest commit that is whole; or remove the file: {_by_hand(receipts, name)}"
+        yield Finding("problem", what, hint, repair=partial(mender.restore, name))
+
+
+def _by_hand(receipts: Path, name: str) -> str:
+    set_again = f"`git -C {receipts} update-ref {name} COMMIT`"
+    if name.startswith(peek.RUNS):
+        return f"`git -C {receipts} fsck --unreachable` then names the run's last commit, and {set_again} puts it back"
+    if name == peek.LEDGER:
+        return f"`git -C {receipts} fsck` then names the last seal as a dangling commit, and {set_again} puts it back"
+    return f"{set_again} sets it"
+
+
+def _objects(receipts: Path, mender: Mender) -> Iterator[Finding]:
+    """What a file system had not written when the power went; every such file was never acknowledged."""
+    for bad in damage.bad_objects(receipts, mender.objects):
+        what = f"{bad.path} is {'empty' if bad.empty else 'damaged'}"
+        if bad.needed:
+            hint = "receipts need it: put a copy of the file there, or fetch it from a clone; `git fsck` says what for"
+            yield Finding("problem", f"{what}, and no pack has it", hint)
+        else:
+            hint = "`doctor --fix` moves it away: a pack has it as well, or nothing refers to it"
+            yield Finding("problem", what, hint, repair=partial(mender.put_aside, bad))

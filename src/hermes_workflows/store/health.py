@@ -1,0 +1,103 @@
+"""The machine below a workspace: git, SQLite, the file system, its room and its permissions. Looks only."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import re
+import shutil
+import sqlite3
+import stat
+import subprocess
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple
+
+from . import git_binary
+from .database import DatabaseGone, open_for_reading, translated
+
+# File systems of other machines: SQLite's write-ahead log needs shared memory, and locks may hold on one side only.
+_REMOTE = re.compile(r"nfs\d?|cifs|smb\d?|smbfs|9p|afs|ceph|glusterfs|fuse\.(sshfs|s3fs|rclone|gcsfuse)|afpfs|webdav")
+
+
+class Room(NamedTuple):
+    """What a file system has left; `files` is None where it does not count them."""
+
+    bytes: int
+    files: int | None
+
+
+class Access(NamedTuple):
+    """`owner` when it is somebody else's; `open_to_all` when anybody on the machine may write it."""
+
+    writable: bool
+    owner: str | None
+    open_to_all: bool
+
+
+def git_version(environment: Mapping[str, str]) -> str | None:
+    """What the git program on that environment's PATH says it is, or None without one."""
+    git = shutil.which("git", path=environment.get("PATH"))
+    if git is None:
+        return None
+    said = subprocess.run(
+        [git, "--version"], env=git_binary.ENVIRONMENT, capture_output=True, text=True, check=False, timeout=30
+    )
+    found = re.search(r"\d+(\.\d+)+", said.stdout)
+    return found[0] if found else said.stdout.strip() or None
+
+
+def sqlite_version() -> str:
+    return sqlite3.sqlite_version
+
+
+def room(path: Path) -> Room:
+    """What is left for us where `path` lies. Raises OSError."""
+    found = os.statvfs(path)
+    return Room(found.f_bavail * found.f_frsize, found.f_favail if found.f_files else None)
+
+
+def remote_file_system(path: Path, mounts: Path = Path("/proc/self/mountinfo")) -> str | None:
+    """The kind of file system when another machine has it; None where that cannot be known."""
+    device = os.stat(path).st_dev
+    wanted = f"{os.major(device)}:{os.minor(device)}"
+    try:
+        lines = mounts.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return None
+    for line in lines:
+        left, _, right = line.partition(" - ")
+        fields, system = left.split(), right.split()
+        if len(fields) > 2 and fields[2] == wanted and system:
+            return system[0] if _REMOTE.fullmatch(system[0]) else None
+    return None
+
+
+def access(path: Path) -> Access:
+    """Who may write there. Raises OSError."""
+    found = path.stat()
+    owner = None if found.st_uid == os.geteuid() else _name_of(found.st_uid)
+    effective = os.access in os.supports_effective_ids
+    open_to_all = bool(found.st_mode & stat.S_IWOTH) and not found.st_mode & stat.S_ISVTX
+    return Access(os.access(path, os.W_OK, effective_ids=effective), owner, open_to_all)
+
+
+def _name_of(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"uid {uid}"
+
+
+def damaged_database(path: Path) -> str | None:
+    """What SQLite itself finds wrong in the file, in its words. Raises TemporarilyLocked, InvalidInput, NewerSchema."""
+    try:
+        with closing(open_for_reading(path)) as connection:
+            (said,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    except sqlite3.Error as error:
+        found = translated(error, path)
+        return str(found) if isinstance(found, DatabaseGone) else None
+    except DatabaseGone as gone:
+        return str(gone)
+    return None if said == "ok" else str(said)

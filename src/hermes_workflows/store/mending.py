@@ -1,0 +1,156 @@
+"""Repairs of a receipts repository that lose nothing: what is taken away is kept in `hermes/damaged`.
+
+A ref that a power cut has emptied is set to the newest commit of its run that is here and whole. That is never less
+than what was acknowledged: a commit is on disk before the ref moves to it. It may be more, a commit whose ref had not
+moved yet: such a receipt is as good as any, and first at its path.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from ..core.names import run_component
+from ..errors import HermesError, IntegrityError, StoreFailure
+from . import peek
+from .commits import Commit
+from .damage import BadObject, StaleLock
+from .durability import disk_for
+from .refs import Move, Patience, Refs
+from .repository import GENESIS, MAIN
+from .snapshots import Snapshots
+from .verify import HashedObjects, verify_run
+from .verify_seals import verify_seals
+
+# In seconds: a repair is no reason to wait for long for a writer that is suspended.
+_PATIENCE = Patience(ours=5.0, theirs=2.0)
+
+
+class Mender:
+    """The repairs of one repository; each says what it did, or None when it was not needed or not safe.
+
+    All raise TemporarilyLocked while others write, and StoreFailure.
+    """
+
+    def __init__(self, repository: Path) -> None:
+        self._repository = repository
+        self._disk = disk_for(repository, "power")
+        self.objects = HashedObjects(repository, self._disk)
+        self._snapshots = Snapshots(self.objects)
+        self._refs = Refs(repository, self._disk, _PATIENCE)
+
+    def close(self) -> None:
+        self.objects.close()
+
+    def sweep(self, lock: StaleLock) -> str | None:
+        """Take a lock of git's away. Under every lock of ours: a suspended writer of ours may hold it rightly."""
+        with _disk_errors(self._repository), self._refs.alone():
+            try:
+                found = lock.path.stat()
+            except FileNotFoundError:
+                return None
+            if (found.st_ino, found.st_mtime_ns) != lock.seen:
+                return None
+            self._put_aside(lock.path)
+        return f"took {lock.path.relative_to(self._repository)} away"
+
+    def put_aside(self, bad: BadObject) -> str | None:
+        """Take a damaged object away that a pack has as well, or that nothing refers to."""
+        if bad.needed or not bad.path.exists():
+            return None
+        with _disk_errors(self._repository):
+            return f"moved object {bad.oid} to {self._put_aside(bad.path)}"
+
+    def restore(self, ref: str) -> str | None:
+        """Let a ref whose file holds no commit id point at its newest commit again."""
+        with _disk_errors(self._repository), self._refs.alone():
+            try:
+                peek.read_ref(self._repository, ref)
+                return None
+            except IntegrityError:
+                pass
+            tip = self._tip_of(ref)
+            if tip is None and not ref.startswith(peek.REMOTES):
+                return None
+            self._put_aside(self._repository / ref)
+            if tip is None:
+                return f"removed {ref}: the next fetch brings it again"
+            packed = peek.read_ref(self._repository, ref)
+            with contextlib.closing(self._disk.barrier()) as barrier:
+                if packed != tip:
+                    self._refs.move([Move(ref, packed, tip)], barrier)
+        return f"set {ref} to {tip}"
+
+    def _tip_of(self, ref: str) -> str | None:
+        if ref == MAIN:
+            return GENESIS
+        if ref == peek.LEDGER:
+            return self._newest(lambda commit: len(commit.parents) == 2, self._sealed_well)
+        if ref.startswith(peek.RUNS):
+            component = ref.removeprefix(peek.RUNS)
+            return self._newest(lambda commit: _is_of(component, commit), self._ran_well)
+        return None
+
+    def _newest(self, fits: Callable[[Commit], bool], is_whole: Callable[[bytes], bool]) -> str | None:
+        """The end of the longest chain that is whole; None when there is none, or two and nobody can tell which."""
+        parents = {oid: commit.parents[0] for oid, commit in self._commits() if commit.parents and fits(commit)}
+        by_depth: dict[int, list[bytes]] = {}
+        for oid, depth in _depths(parents).items():
+            by_depth.setdefault(depth, []).append(oid)
+        for depth in sorted(by_depth, reverse=True):
+            if whole := [oid for oid in by_depth[depth] if is_whole(oid)]:
+                return whole[0].hex() if len(whole) == 1 else None
+        return None
+
+    def _commits(self) -> Iterator[tuple[bytes, Commit]]:
+        for number in range(256):
+            for oid in self.objects.beginning(f"{number:02x}"):
+                with contextlib.suppress(HermesError):
+                    yield oid, self._snapshots.commit(oid)
+
+    def _ran_well(self, oid: bytes) -> bool:
+        try:
+            return not verify_run(self._snapshots, self._snapshots.at(oid))
+        except HermesError:
+            return False
+
+    def _sealed_well(self, oid: bytes) -> bool:
+        return not list(verify_seals(self._snapshots, oid.hex()))
+
+    def _put_aside(self, path: Path) -> str:
+        folder = self._repository / "hermes" / "damaged"
+        folder.mkdir(parents=True, exist_ok=True)
+        name = "-".join(path.relative_to(self._repository).parts)
+        os.rename(path, folder / f"{name}.{secrets.token_hex(4)}")
+        self._disk.sync_folder(path.parent)
+        return str(folder.relative_to(self._repository))
+
+
+def _is_of(component: str, commit: Commit) -> bool:
+    if len(commit.parents) != 1:
+        return False
+    return any(run_component(block["Run"]) == component for block in commit.trailers() if block.get("Run"))
+
+
+def _depths(parents: Mapping[bytes, bytes]) -> dict[bytes, int]:
+    """How many of these commits stand before each, by first parents."""
+    depths: dict[bytes, int] = {}
+    for oid in parents:
+        chain = []
+        while oid in parents and oid not in depths:
+            chain.append(oid)
+            oid = parents[oid]
+        for depth, each in enumerate(reversed(chain), depths.get(oid, -1) + 1):
+            depths[each] = depth
+    return depths
+
+
+@contextlib.contextmanager
+def _disk_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise StoreFailure(f"cannot repair {path}: {error.strerror or error}") from error
