@@ -82,8 +82,12 @@ class _Bytes(io.RawIOBase):
 
 
 @contextmanager
-def guarded(redactors: Callable[[], list[Redactor]], *, own_process: bool) -> Iterator[None]:
+def guarded(
+    redactors: Callable[[], list[Redactor]], *, own_process: bool, shape: Clean | None = None
+) -> Iterator[None]:
     """While code of authors runs. `redactors` are asked for at each line: they learn while workflows run.
+
+    `shape` makes something else of lines that are printed.
 
     In a process of our own, what writes to the file of stdout itself (a child process of a step) goes to stderr, too.
     """
@@ -93,7 +97,7 @@ def guarded(redactors: Callable[[], list[Redactor]], *, own_process: bool) -> It
             text = redactor.text(text)
         return text
 
-    lines = Lines(sys.stderr, clean)
+    lines = Lines(sys.stderr, clean if shape is None else lambda text: shape(clean(text)))
     streams, factory = (sys.stdout, sys.stderr), logging.getLogRecordFactory()
     sys.stdout.flush()
     sys.stdout = sys.stderr = lines

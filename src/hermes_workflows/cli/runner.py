@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import signal
 import socket
@@ -12,17 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..core.spelling import suggestion
 from ..facts import is_open, runnable
 from ..lives import is_healthy
 from ..registry import DatabasePaths
+from ..settings import LIMITED
 from ..store.row_keys import FOREVER
 from .agents import agent_options, chosen_agents, fallback_agent
-from .doctor import runner_doctor
-from .guard import guarded
+from .draining import drain_runners
 from .hashseed import fix_hash_seed
+from .logs import Logging, chosen_file, log_options, telling
 from .scope import Scope, Session, output_options, scoped
-from .seen import work_document
-from .show import columns, runner_document
+from .show import columns, runner_document, work_document
 
 if TYPE_CHECKING:
     from ..runner.worker import Runner, RunnerReport
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 _INTERRUPTED = 130
 _DRAIN_IDLE_SECONDS = 0.1
+_DRAIN = "How long calls may go on after a signal."
 
 
 @click.group("runner")
@@ -49,13 +50,26 @@ def _runner_options(command: Callable[..., Any]) -> Callable[..., Any]:
         )
     ):
         command = option(command)
-    return output_options(agent_options(command))
+    return output_options(log_options(agent_options(command)))
 
 
 def _looping(command: Callable[..., Any]) -> Callable[..., Any]:
-    limits = click.option("--max-commands", type=click.IntRange(1), help="Stop after this many queued commands.")
-    idle = click.option("--idle-exit-after", type=click.FloatRange(min=0), metavar="SECONDS", help="Stop when idle.")
-    return limits(idle(_runner_options(command)))
+    for option in (
+        click.option("--drain-seconds", type=click.FloatRange(min=0), default=10.0, show_default=True, help=_DRAIN),
+        click.option("--idle-exit-after", type=click.FloatRange(min=0), metavar="SECONDS", help="Stop when idle."),
+        click.option("--max-commands", type=click.IntRange(1), help="Stop after this many queued commands."),
+        click.option("--only", metavar="KIND,…", callback=_kinds, help=f"Execute only these: {', '.join(LIMITED)}."),
+    ):
+        command = option(command)
+    return _runner_options(command)
+
+
+def _kinds(_context: click.Context, _parameter: click.Parameter, value: str | None) -> tuple[str, ...]:
+    kinds = tuple(dict.fromkeys(kind.strip() for kind in value.split(","))) if value is not None else ()
+    for kind in kinds:
+        if kind not in LIMITED:
+            raise click.BadParameter(f"no runner executes {kind!r}; {suggestion(kind, LIMITED, 'kinds')}")
+    return kinds
 
 
 @runner.command("run")
@@ -80,6 +94,9 @@ def worker(session: Session, /, **options: Any) -> int:
 def once(session: Session, /, **options: Any) -> int:
     """Execute one queued command, for controlled recovery."""
     return _work(session, once=True, **options)
+
+
+runner.add_command(drain_runners)
 
 
 @runner.command("status")
@@ -108,7 +125,14 @@ def status(scope: Scope) -> None:
     scope.output.data(document, lambda: "\n".join([*lines, "", columns(rows)]).rstrip())
 
 
-runner.add_command(runner_doctor)
+@runner.command("doctor")
+@scoped
+def doctor(scope: Scope) -> int:
+    """Check registry, database, imports and runners; changes nothing."""
+    from ..diagnosis import examine_runners
+    from .upkeep import report
+
+    return report(scope, examine_runners)
 
 
 def drain(session: Session, workspace: Workspace) -> None:
@@ -118,7 +142,7 @@ def drain(session: Session, workspace: Workspace) -> None:
     fallback = fallback_agent(workspace.environment)
     options = RunnerOptions(_worker_id(), idle_exit_after=_DRAIN_IDLE_SECONDS, agent_fallback=fallback)
     made = Runner([workspace], options)
-    with _working(session, [workspace]), _stopped_by_signals(made) as stopped:
+    with _working(session, [workspace], Logging(options.worker_id)), _stopped_by_signals(made) as stopped:
         made.run()
     if signal.SIGINT in stopped:
         raise KeyboardInterrupt
@@ -132,6 +156,7 @@ def _work(session: Session, *, config: str | None, dbs: Sequence[str], once: boo
     scope = Scope(session, config, dbs[0] if dbs else None)
     agents = chosen_agents(options, session.environment, scope.start)
     name = options.pop("worker_id") or _worker_id()
+    log = Logging(name, options.pop("log_json"), chosen_file(options.pop("log_file"), scope.start))
     chosen = RunnerOptions(worker_id=name, agents=agents.named, agent_fallback=agents.fallback, once=once, **options)
     loader = Loader(scope.registry)
     with ExitStack() as opened:
@@ -142,7 +167,7 @@ def _work(session: Session, *, config: str | None, dbs: Sequence[str], once: boo
             for paths in _databases(scope, dbs)
         ]
         made = Runner(workspaces, chosen)
-        with _working(session, workspaces), _stopped_by_signals(made) as stopped:
+        with _working(session, workspaces, log), _stopped_by_signals(made) as stopped:
             report = made.run()
     document = {"worker_id": report.worker_id, "commands": report.commands, "reason": report.reason}
     scope.output.data(document, lambda: _report_text(report))
@@ -184,8 +209,7 @@ def _stopped_by_signals(made: Runner) -> Iterator[list[int]]:
 
 
 @contextmanager
-def _working(session: Session, workspaces: Sequence[Workspace]) -> Iterator[None]:
+def _working(session: Session, workspaces: Sequence[Workspace], log: Logging) -> Iterator[None]:
     """What a runner and its workflows tell while they work goes to stderr, without secrets."""
-    with guarded(lambda: [each.redactor for each in workspaces], own_process=session.own_process):
-        logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", force=True)
+    with telling(lambda: [each.redactor for each in workspaces], log, own_process=session.own_process):
         yield

@@ -275,6 +275,7 @@ class Dispatcher:
         redactor = self.records.workspace.redactor.extended(held.live.hidden)
         around, loaded = replace(self.around, redactor=redactor), held.loaded
         job = Job(held.run_id, call, made + 1, loaded.ref, loaded.code, around, earlier)
+        log.debug("%s started, attempt %d", call.kind, job.attempt)
         self.active[lease.token] = Active(lease, job)
         self._start(lease, job)
 

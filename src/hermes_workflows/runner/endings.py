@@ -15,7 +15,7 @@ from ..store.queue_port import Stuck, Work
 from ..store.row_keys import CLEANUP, END, EXPIRED
 from . import children, drafts, intents
 from .bodies import Held
-from .records import Records
+from .records import Records, log
 
 # SEMANTICS §5.
 GRACE_SECONDS = 10.0
@@ -50,6 +50,7 @@ def finish(records: Records, held: Held) -> bool:
     end = drafts.run_ended(held.end, held.live.started.execution.started_at, now, stamp)
     if not records.decide(held, [end], records.readme(held, end)):
         return False
+    log.debug("the run is %s", held.end.status)
     records.index(held)
     records.bodies.drop(held.run_id)
     clear_up(records, held.summary)

@@ -16,6 +16,7 @@ from ..core.retry import Retry
 from ..errors import BashFailed, StoreFailure, TemporarilyLocked
 from ..store.queue_port import Lease
 from . import drafts
+from .about import about
 from .agents import AgentAttempt
 from .bodies import CannotAdvance
 from .jobs import Executed, Job
@@ -38,6 +39,12 @@ class Finished:
     executed: Executed
     started: datetime
     ended: datetime
+
+    @property
+    def said(self) -> str:
+        """How it ended, in a line."""
+        error = f": {self.executed.error.type}" if self.executed.error else ""
+        return f"{self.executed.status} after {(self.ended - self.started).total_seconds():.3f} s{error}"
 
     @property
     def given_back(self) -> bool:
@@ -145,6 +152,8 @@ class Results:
     def _settle(self, finished: Finished) -> None:
         lease, pending = finished.lease, self._records.pending
         self._active.pop(lease.token, None)
+        with about(lease.work.run_id, lease.work.key):
+            log.debug("%s %s", lease.work.kind, finished.said)
         if finished.given_back:
             pending.release.append(lease)
             if finished.job.stop.reason != SHUTDOWN:
