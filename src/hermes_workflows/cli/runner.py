@@ -18,11 +18,13 @@ from ..registry import DatabasePaths
 from ..settings import LIMITED
 from ..store.row_keys import FOREVER
 from .agents import agent_options, chosen_agents, fallback_agent
+from .doctor import runner_doctor
 from .draining import drain_runners
 from .hashseed import fix_hash_seed
 from .logs import Logging, chosen_file, log_options, telling
 from .scope import Scope, Session, output_options, scoped
-from .show import columns, runner_document, work_document
+from .seen import work_document
+from .show import columns, runner_document
 
 if TYPE_CHECKING:
     from ..runner.worker import Runner, RunnerReport
@@ -125,14 +127,7 @@ def status(scope: Scope) -> None:
     scope.output.data(document, lambda: "\n".join([*lines, "", columns(rows)]).rstrip())
 
 
-@runner.command("doctor")
-@scoped
-def doctor(scope: Scope) -> int:
-    """Check registry, database, imports and runners; changes nothing."""
-    from ..diagnosis import examine_runners
-    from .upkeep import report
-
-    return report(scope, examine_runners)
+runner.add_command(runner_doctor)
 
 
 def drain(session: Session, workspace: Workspace) -> None:
