@@ -198,14 +198,14 @@ class Driver:
             status = "failed"
         return self.record(made.model_copy(update={"status": status}) if made.kind != "timer" else made)
 
-    def cancel(self) -> Decision:
+    def cancel(self, **more: Any) -> Decision:
         number = sum(receipt.kind == "control" for receipt in self.receipts) + 1
         return self.record(
             ControlReceipt(
                 path=layout.control(number, "cancel"),
                 key="",
                 status="cancel",
-                request={"reason": "enough"},
+                request={"reason": "enough", **more},
                 execution=self._execution(None),
             )
         )

@@ -243,8 +243,8 @@ class Desk:
     def answer(self, key: str, payload: Any, run_id: str = "wf") -> None:
         self.workspace.answer(run_id, key, payload, somebody())
 
-    def cancel(self, run_id: str = "wf") -> None:
-        self.workspace.control(run_id, "cancel", reason="enough", by=somebody())
+    def cancel(self, run_id: str = "wf", **more: Any) -> None:
+        self.workspace.control(run_id, "cancel", reason="enough", by=somebody(), **more)
 
     def lose_index(self) -> None:
         """As if somebody had deleted the SQLite file while nothing runs."""
