@@ -38,7 +38,8 @@ class History:
         run_id = self.random.choice(RUNS)
         if self.random.random() < 0.3:
             return workflow(run_id, visible_at)
-        return call(run_id, self.random.choice(KEYS), visible_at=visible_at)
+        work = call(run_id, self.random.choice(KEYS), self.random.choice(["step", "agent"]), visible_at)
+        return replace(work, name=self.random.choice(["writer", "editor"]) if work.kind == "agent" else "")
 
     def _offer(self) -> list[Work]:
         return [self._work() for _ in range(self.random.randint(1, 4))]
@@ -46,7 +47,8 @@ class History:
     def _claim(self) -> tuple[str, Claim]:
         kinds: tuple[Kind, ...] = self.random.choice([(), (), ("step",), ("workflow",)])
         run_id = self.random.choice([None, None, *RUNS])
-        return self.random.choice(RUNNERS), Claim(self.random.randint(0, 4), kinds, run_id)
+        limits = self.random.choice([(), (), (("step", 1),), (("agent:writer", 1), ("agent", 2))])
+        return self.random.choice(RUNNERS), Claim(self.random.randint(0, 4), kinds, run_id, limits)
 
     def _end(self) -> tuple[str, str, float]:
         return self.random.choice(["finish", "release"]), self.random.choice(RUNNERS), self.random.random()
@@ -84,11 +86,11 @@ class Player:
     def _offer(self, works: list[Work]) -> None:
         self.queue.apply(Change(offer=works), "offerer")
 
-    def _claim(self, what: tuple[str, Claim]) -> list[tuple[str, int]]:
+    def _claim(self, what: tuple[str, Claim]) -> list[tuple[str, int, tuple[str, ...]]]:
         runner, claim = what
         leases = self.queue.apply(Change(claim=claim), runner)
         self.leases.update((name(lease.work), lease) for lease in leases)
-        return [(name(lease.work), lease.claims) for lease in leases]
+        return [(name(lease.work), lease.claims, lease.lost) for lease in leases]
 
     def _end(self, what: tuple[str, str, float]) -> None:
         how, runner, chance = what

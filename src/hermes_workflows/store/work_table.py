@@ -185,7 +185,8 @@ def _lost(row: Row, moment: Moment) -> tuple[str, ...]:
 
 def lost_line(runner: str, process: Process, claimed_at: str | None) -> str:
     """One loss, for people."""
-    return f"{runner} (pid {process.pid} on {process.host}) claimed it at {claimed_at}"
+    how = "died" if process.gone() else "let its lease run out"
+    return f"{runner} (pid {process.pid} on {process.host}) took it at {claimed_at} and {how}"
 
 
 def rows(connection: Connection, run_id: str | None) -> list[Row]:
