@@ -83,7 +83,7 @@ def examine_files(registry: Registry, paths: DatabasePaths, clock: Clock) -> Ite
     if kind := health.remote_file_system(home):
         what = f"{home} lies on {kind}: SQLite and locks are not safe on a file system of another machine"
         yield Finding("warning", what, "keep the workspace on a local disk, and share runs by push and fetch")
-    yield _room(home)
+    yield room_finding(home, health.room(home))
 
 
 def _folders(registry: Registry, paths: DatabasePaths) -> list[Path]:
@@ -106,17 +106,15 @@ def _access(path: Path) -> Iterator[Finding]:
         yield Finding("warning", what, f"chmod o-w {path}")
 
 
-def _room(path: Path) -> Finding:
-    left = health.room(path)
+def room_finding(path: Path, left: health.Room) -> Finding:
     files = "" if left.files is None else f", {left.files:,} files"
     what = f"{left.bytes // _MEBIBYTE:,} MiB{files} are left where {path} lies"
     hint = "free some space: a full disk loses nothing, and nothing goes on"
     if left.bytes < _TOO_LITTLE or left.files == 0:
         return Finding("problem", what, hint)
-    few = left.files is not None and left.files < _FEW_FILES
-    return Finding(
-        "warning" if left.bytes < _LITTLE or few else "ok", what, hint if left.bytes < _LITTLE or few else None
-    )
+    if left.bytes < _LITTLE or (left.files is not None and left.files < _FEW_FILES):
+        return Finding("warning", what, hint)
+    return Finding("ok", what)
 
 
 def ahead(newest: datetime | None, clock: Clock) -> Finding | None:

@@ -26,7 +26,7 @@ from .verify import HashedObjects, verify_run
 from .verify_seals import verify_seals
 
 # In seconds: a repair is no reason to wait for long for a writer that is suspended.
-_PATIENCE = Patience(ours=5.0, theirs=2.0)
+_PATIENCE = 5.0
 
 
 class Mender:
@@ -35,12 +35,12 @@ class Mender:
     All raise TemporarilyLocked while others write, and StoreFailure.
     """
 
-    def __init__(self, repository: Path) -> None:
+    def __init__(self, repository: Path, patience: float = _PATIENCE) -> None:
         self._repository = repository
         self._disk = disk_for(repository, "power")
         self.objects = HashedObjects(repository, self._disk)
         self._snapshots = Snapshots(self.objects)
-        self._refs = Refs(repository, self._disk, _PATIENCE)
+        self._refs = Refs(repository, self._disk, Patience(ours=patience, theirs=patience))
 
     def close(self) -> None:
         self.objects.close()

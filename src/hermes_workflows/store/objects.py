@@ -63,11 +63,7 @@ class Objects:
 
     def is_packed(self, oid: bytes) -> bool:
         """Whether a pack has the object, whole."""
-        try:
-            self._packs.read(oid)
-        except IntegrityError:
-            return False
-        return True
+        return self._packs.has(oid)
 
     def beginning(self, prefix: str) -> list[bytes]:
         """Objects whose names begin with `prefix` (two hex digits or more), of any kind, in the order of names."""

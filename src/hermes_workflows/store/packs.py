@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import weakref
+import zlib
 from pathlib import Path
 
-from dulwich.errors import NotGitRepository
+from dulwich.errors import ApplyDeltaError, ChecksumMismatch, NotGitRepository
 from dulwich.objects import ObjectID
 from dulwich.repo import Repo
 
@@ -41,6 +43,17 @@ class Packs:
         raise IntegrityError(
             f"object {oid.hex()} is missing", hint="restore it from a mirror of this repository with `git fetch`"
         )
+
+    def has(self, oid: bytes) -> bool:
+        """Whether a pack has the object in a form that can be read; loose ones do not count."""
+        name = ObjectID(oid.hex().encode())
+        with self._guard:
+            _close(self._open)
+            for pack in self._repo().object_store.packs:
+                # A damaged pack is no copy, and nothing that a reader should die of.
+                with contextlib.suppress(KeyError, OSError, zlib.error, ApplyDeltaError, ChecksumMismatch):
+                    return bool(pack.get_raw(name))
+        return False
 
     def beginning(self, prefix: str) -> set[str]:
         """The names of packed objects that begin with `prefix`, at this moment."""

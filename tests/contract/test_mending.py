@@ -1,0 +1,208 @@
+"""What a crash left in a repository is found, and what is safe to repair is repaired without losing anything."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.contract.ledgers import end_draft, finished, git, open_git, record, start, step_draft
+
+from hermes_workflows.errors import TemporarilyLocked
+from hermes_workflows.store import damage, peek
+from hermes_workflows.store.git_ledger import GitLedger
+from hermes_workflows.store.mending import Mender
+from hermes_workflows.store.repository import GENESIS
+
+HOUR = 3600.0
+RUN = "refs/runs/wf_a"
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[GitLedger]:
+    made = open_git(tmp_path)
+    start(made)
+    record(made, "wf_a", step_draft("one", "first"))
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def mender(ledger: GitLedger) -> Iterator[Mender]:
+    made = Mender(ledger.path)
+    yield made
+    made.close()
+
+
+def loose(ledger: GitLedger, oid: str) -> Path:
+    return ledger.path / "objects" / oid[:2] / oid[2:]
+
+
+def damaged(path: Path, content: bytes = b"") -> Path:
+    path.parent.mkdir(exist_ok=True)
+    if path.exists():
+        path.chmod(0o644)
+    path.write_bytes(content)
+    return path
+
+
+def kept(ledger: GitLedger) -> list[str]:
+    return sorted(os.listdir(ledger.path / "hermes" / "damaged"))
+
+
+def old(path: Path, seconds: float = HOUR) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch()
+    os.utime(path, (time.time() - seconds,) * 2)
+    return path
+
+
+# -- locks ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["packed-refs.lock", "refs/runs/wf_a.lock", "objects/info/commit-graph.lock"])
+def test_a_lock_that_nobody_touches_any_more_is_taken_away(ledger: GitLedger, mender: Mender, name: str) -> None:
+    old(ledger.path / name)
+    (lock,) = damage.stale_locks(ledger.path, time.time())
+    assert lock.path == ledger.path / name
+    assert mender.sweep(lock) == f"took {name} away"
+    assert list(damage.stale_locks(ledger.path, time.time())) == []
+    assert len(kept(ledger)) == 1
+
+
+def test_a_lock_of_a_git_that_is_at_work_is_left_alone(ledger: GitLedger) -> None:
+    old(ledger.path / "packed-refs.lock", seconds=damage.STALE_SECONDS / 2)
+    old(ledger.path / "HEAD.lock", seconds=-HOUR)
+    assert list(damage.stale_locks(ledger.path, time.time())) == []
+
+
+def test_a_lock_that_somebody_else_has_taken_meanwhile_is_left_alone(ledger: GitLedger, mender: Mender) -> None:
+    path = old(ledger.path / "packed-refs.lock")
+    (lock,) = damage.stale_locks(ledger.path, time.time())
+    path.touch()
+    assert mender.sweep(lock) is None
+    assert path.exists()
+
+
+def test_nothing_is_taken_away_under_a_writer_of_ours(ledger: GitLedger, mender: Mender) -> None:
+    """It may be suspended between comparing and renaming: without its lock two would be first."""
+    old(ledger.path / f"{RUN}.lock")
+    (lock,) = damage.stale_locks(ledger.path, time.time())
+    with ledger._refs.locked(["wf_a"]), pytest.raises(TemporarilyLocked):
+        Mender(ledger.path, patience=0.05).sweep(lock)
+    assert lock.path.exists()
+    assert mender.sweep(lock)
+
+
+# -- objects -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("content", "empty"), [(b"", True), (b"x\x9c garbage", False)])
+def test_a_damaged_object_that_nothing_refers_to_is_moved_away(
+    ledger: GitLedger, mender: Mender, content: bytes, empty: bool
+) -> None:
+    path = damaged(ledger.path / "objects" / "00" / ("0" * 38), content)
+    (bad,) = damage.bad_objects(ledger.path, mender.objects)
+    assert (bad.path, bad.empty, bad.needed) == (path, empty, False)
+    assert mender.put_aside(bad) == f"moved object {'0' * 40} to hermes/damaged"
+    assert (ledger.path / "hermes" / "damaged" / kept(ledger)[0]).read_bytes() == content
+    assert git(ledger, "fsck", "--full", "--strict", "--no-dangling") == ""
+
+
+@pytest.mark.parametrize("what", ["commit", "tree", "blob"])
+def test_a_damaged_object_that_receipts_need_is_named_and_stays(ledger: GitLedger, mender: Mender, what: str) -> None:
+    folder = ledger.head("wf_a")
+    assert folder
+    suffix = {"commit": "", "tree": f":{folder.folder}", "blob": f":{folder.folder}/run.json"}[what]
+    damaged(loose(ledger, git(ledger, "rev-parse", f"{RUN}{suffix}").strip()))
+    (bad,) = damage.bad_objects(ledger.path, mender.objects)
+    assert bad.needed
+    assert mender.put_aside(bad) is None
+    assert bad.path.exists()
+
+
+def test_a_damaged_object_that_a_pack_has_as_well_is_moved_away_and_the_run_can_be_read_again(
+    ledger: GitLedger, mender: Mender
+) -> None:
+    tip = git(ledger, "rev-parse", RUN).strip()
+    git(ledger, "repack", "-adq")
+    damaged(loose(ledger, tip))
+    (bad,) = damage.bad_objects(ledger.path, mender.objects)
+    assert not bad.needed
+    assert mender.put_aside(bad)
+    assert len(open_git(ledger.path.parent).read("wf_a")[1]) == 2
+
+
+def test_whole_objects_are_no_finding(ledger: GitLedger, mender: Mender) -> None:
+    assert damage.bad_objects(ledger.path, mender.objects) == []
+
+
+# -- refs ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_an_emptied_ref_is_set_to_the_newest_commit_of_its_run(ledger: GitLedger, mender: Mender, packed: bool) -> None:
+    if packed:  # an older value lies in packed-refs, and an acknowledged receipt came after it
+        git(ledger, "pack-refs", "--all")
+    tip = record(ledger, "wf_a", step_draft("two")).head.tip
+    start(ledger, "wf_b")
+    (ledger.path / RUN).write_bytes(b"")
+    assert damage.empty_refs(ledger.path) == [RUN]
+    assert mender.restore(RUN) == f"set {RUN} to {tip}"
+    assert peek.read_ref(ledger.path, RUN) == tip
+    assert open_git(ledger.path.parent).verify("wf_a") == []
+    assert mender.restore(RUN) is None
+
+
+def test_a_commit_that_is_not_whole_is_not_the_newest(ledger: GitLedger, mender: Mender) -> None:
+    """Its writer died before the barrier: it was never acknowledged."""
+    tip = git(ledger, "rev-parse", RUN).strip()
+    torn = record(ledger, "wf_a", step_draft("torn")).head.tip
+    damaged(loose(ledger, git(ledger, "rev-parse", f"{torn}^{{tree}}").strip()))
+    (ledger.path / RUN).write_bytes(b"")
+    assert mender.restore(RUN) == f"set {RUN} to {tip}"
+
+
+def test_of_two_commits_that_could_be_the_newest_none_is_chosen(ledger: GitLedger, mender: Mender) -> None:
+    before = git(ledger, "rev-parse", RUN).strip()
+    record(ledger, "wf_a", step_draft("two"))
+    git(ledger, "update-ref", RUN, before)
+    record(open_git(ledger.path.parent), "wf_a", step_draft("another"))
+    (ledger.path / RUN).write_bytes(b"")
+    assert mender.restore(RUN) is None
+    assert (ledger.path / RUN).read_bytes() == b""
+
+
+def test_an_emptied_ledger_branch_is_set_to_its_last_seal(ledger: GitLedger, mender: Mender) -> None:
+    finished(ledger, "wf_b")
+    ledger.seal(keep=0)
+    record(ledger, "wf_a", end_draft())
+    ledger.seal(keep=0)
+    seal = git(ledger, "rev-parse", peek.LEDGER).strip()
+    (ledger.path / peek.LEDGER).write_bytes(b"")
+    assert mender.restore(peek.LEDGER) == f"set {peek.LEDGER} to {seal}"
+    fresh = open_git(ledger.path.parent)
+    assert sorted(head.run_id for head in fresh.heads()) == ["wf_a", "wf_b"]
+    assert fresh.verify_seals() == []
+
+
+def test_an_emptied_main_is_genesis_again(ledger: GitLedger, mender: Mender) -> None:
+    (ledger.path / "refs/heads/main").write_bytes(b"")
+    assert mender.restore("refs/heads/main") == f"set refs/heads/main to {GENESIS}"
+    assert open_git(ledger.path.parent).head("wf_a")
+
+
+def test_what_was_fetched_is_removed_and_fetched_again(ledger: GitLedger, mender: Mender) -> None:
+    ref = "refs/remotes/origin/runs/wf_x"
+    (ledger.path / ref).parent.mkdir(parents=True)
+    (ledger.path / ref).write_bytes(b"")
+    assert mender.restore(ref) == f"removed {ref}: the next fetch brings it again"
+    assert damage.empty_refs(ledger.path) == []
+
+
+def test_another_ref_that_nobody_can_know_is_left(ledger: GitLedger, mender: Mender) -> None:
+    (ledger.path / "refs/heads/topic").write_bytes(b"")
+    assert mender.restore("refs/heads/topic") is None
+    assert damage.empty_refs(ledger.path) == ["refs/heads/topic"]
