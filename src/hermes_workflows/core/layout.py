@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 
 from .names import fan_out
 
@@ -107,6 +108,8 @@ _TABLE: tuple[tuple[re.Pattern[str], Role, str], ...] = tuple(
 )
 
 
+# A receipt's path is asked about six times before it is recorded.
+@lru_cache(maxsize=1024)
 def place(path: str) -> Place | None:
     """What `path` (relative to the run's folder) means, or None when nothing may lie there."""
     for pattern, role, family in _TABLE:

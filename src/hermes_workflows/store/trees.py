@@ -209,10 +209,10 @@ class Trees:
         return folder
 
     def _put_below(self, folder: Folder, name: str, changes: Mapping[str, Item], write: Write) -> Folder:
-        existing = folder.item(name)
-        if existing and not existing.is_folder:
+        child = self._child(folder, name)
+        if child is None and folder.item(name) is not None:
             raise InvalidInput(f"{name} is a file, so nothing can lie below it")
-        child = self.put(self._child(folder, name) or Folder([], []), changes, write)
+        child = self.put(child or Folder([], []), changes, write)
         folder = folder.with_item(name, Item(FOLDER, child.oid))
         folder.remember(name, child)
         return folder
