@@ -97,4 +97,3 @@ def test_a_cancelled_run_names_what_took_its_place(desk: Desk) -> None:
         desk.cancel(superseded_by="another")
     with pytest.raises(InvalidInput, match="by itself"):
         desk.cancel("newer", superseded_by="newer")
-

@@ -44,8 +44,7 @@ def poisoned_run(records: Records, run_id: str) -> CannotAdvance:
 def poisoned_call(held: Held, call: Call[Any], lease: Lease) -> CannotAdvance:
     return CannotAdvance(
         POISON_CALL,
-        f"{len(lease.lost)} runners were lost while they executed {call.kind} {call.key}: "
-        + "; ".join(lease.lost),
+        f"{len(lease.lost)} runners were lost while they executed {call.kind} {call.key}: " + "; ".join(lease.lost),
         f"look into the logs of those runners; then `hermes-workflows retry {held.run_id}` tries it again, "
         f"or `hermes-workflows cancel {held.run_id}` ends the run",
         key=call.key,
