@@ -145,6 +145,7 @@ def drain(session: Session, workspace: Workspace) -> None:
 
 def _work(session: Session, *, config: str | None, dbs: Sequence[str], once: bool = False, **options: Any) -> int:
     from ..loader import Loader
+    from ..runner.supervisor import Supervisor
     from ..runner.worker import Runner, RunnerOptions
 
     fix_hash_seed(session)
@@ -152,7 +153,9 @@ def _work(session: Session, *, config: str | None, dbs: Sequence[str], once: boo
     agents = chosen_agents(options, session.environment, scope.start)
     name = options.pop("worker_id") or _worker_id()
     log = Logging(name, options.pop("log_json"), chosen_file(options.pop("log_file"), scope.start))
-    chosen = RunnerOptions(worker_id=name, agents=agents.named, agent_fallback=agents.fallback, once=once, **options)
+    supervisor = Supervisor.from_environment(session.environment, os.getpid())
+    options |= {"agents": agents.named, "agent_fallback": agents.fallback, "once": once}
+    chosen = RunnerOptions(worker_id=name, supervisor=supervisor, **options)
     loader = Loader(scope.registry)
     with ExitStack() as opened:
         workspaces = [

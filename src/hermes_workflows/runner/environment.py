@@ -28,6 +28,8 @@ _SETTING = re.compile(
 )
 # These win over NO_COLOR in many programs.
 _COLOURS = frozenset({"FORCE_COLOR", "CLICOLOR_FORCE"})
+# A command that speaks to the runner's supervisor would speak for the runner.
+_SUPERVISION = frozenset({"NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC"})
 
 
 def clean_environment(
@@ -49,6 +51,6 @@ def clean_environment(
 
 
 def _removed(name: str) -> bool:
-    if name.startswith("GIT_") or name in _COLOURS:
+    if name.startswith("GIT_") or name in _COLOURS or name in _SUPERVISION:
         return True
     return bool(_SESSION.fullmatch(name)) and not _SETTING.fullmatch(name)

@@ -59,13 +59,15 @@ class Silence:
 class Loop:
     """The runner's loop, as the keeper sees it: what it has to tell, how often it came round, whether it ends.
 
-    `drain` asks it to finish what executes, and to take nothing new.
+    `drain` asks it to finish what executes, and to take nothing new. `alive` hears about once a second for how many
+    seconds it has not come round.
     """
 
     notes: Callable[[], Sequence[str]]
     rounds: Callable[[], int]
     draining: Callable[[], bool]
     drain: Callable[[], None]
+    alive: Callable[[float], None]
 
 
 class Keeper:
@@ -119,6 +121,7 @@ class Keeper:
         while not self._ended.wait(min(TICK_SECONDS, self._lease_seconds / 3)):
             now = self._clock.elapsed()
             self._silence.look(self._loop.rounds(), now)
+            self._loop.alive(self._silence.seconds)
             if now - renewed >= self._lease_seconds / 3 or any(kept.withdrawn.is_set() for kept in self._kept):
                 renewed = now
                 self._renew()

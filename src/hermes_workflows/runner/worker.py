@@ -24,6 +24,7 @@ from .pool import Pool
 from .records import Records, log
 from .results import Attempted, Finished
 from .slices import Decider, SliceLimits
+from .supervisor import Supervisor
 from .upkeep import Upkeep
 from .wanting import Wanting
 
@@ -68,6 +69,7 @@ class RunnerOptions:
     slices: SliceLimits = field(default_factory=SliceLimits)
     process: Process | None = None
     survives: Callable[[Workspace, str], bool] = probing.survives
+    supervisor: Supervisor = field(default_factory=Supervisor)
 
 
 Reason = Literal["idle", "max-commands", "once", "stopped", "drained", "nothing-queued"]
@@ -121,9 +123,11 @@ class Runner:
     def run(self) -> RunnerReport:
         keeper = self._keeper()
         keeper.start()
+        self._options.supervisor.ready()
         try:
             reason = self._loop()
         finally:
+            self._options.supervisor.stopping()
             try:
                 self._give_back()
             finally:
@@ -323,7 +327,13 @@ class Runner:
             options.concurrency,
             options.only,
             self._kept,
-            Loop(self._notes, lambda: self._rounds, lambda: self._draining or self._stops > 0, self.request_drain),
+            Loop(
+                self._notes,
+                lambda: self._rounds,
+                lambda: self._draining or self._stops > 0,
+                self.request_drain,
+                options.supervisor.alive,
+            ),
         )
 
     def _notes(self) -> list[str]:
