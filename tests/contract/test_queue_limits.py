@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.contract.queues import Shop, beat, call, calls, dead_process, open_shop, workflow
 
-from hermes_workflows.store.queue_port import Change, Work
+from hermes_workflows.store.queue_port import Change, Claim, Work
 from hermes_workflows.store.sqlite_queue import SqliteQueue
 
 
@@ -165,6 +165,25 @@ def test_of_calls_that_may_have_ended_their_runners_a_runner_gets_one_at_a_time(
     assert shop.claim("bob", queue=shop.another()) == ["r/b"]
     shop.finish("r/a")
     assert shop.claim("ada") == ["r/c"]
+
+
+def test_a_suspect_makes_room_for_the_next_one_in_the_change_that_ends_it(shop: Shop) -> None:
+    shop.offer(*calls("r", "a", "b"))
+    lose(shop, "r/a", 2)
+    assert shop.claim("ada") == ["r/a"]
+    ended = Change(finish=[shop.leases["r/a"]], claim=Claim(5))
+    assert [lease.work.key for lease in shop.queue.apply(ended, "ada")] == ["b"]
+
+
+def test_whoever_lifts_a_mark_forgives_what_was_lost_in_the_run_s_calls(shop: Shop) -> None:
+    shop.offer(*calls("r", "a"))
+    lose(shop, "r/a", 2)
+    shop.claim("ada")
+    shop.release("r/a")
+    shop.stick("r")
+    shop.queue.apply(Change(unstuck=["r"]), "ada")
+    shop.claim("bob")
+    assert shop.leases["r/a"].lost == ()
 
 
 def test_runs_are_suspected_by_a_rule_of_their_own(shop: Shop) -> None:

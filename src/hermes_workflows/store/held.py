@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from .liveness import Process
-from .queue_port import Lease, RunnerRow
+from .queue_port import Change, Lease, RunnerRow
 from .room import is_suspect
 
 SHOWN_SECONDS = 3600.0
@@ -32,9 +32,11 @@ class Held:
     def tokens(self, runner: str) -> set[str]:
         return {token for token, (_, holder) in self.leases.items() if holder == runner}
 
-    def suspects(self, runner: str) -> bool:
-        """Whether the runner holds a call that may have ended the processes of its last claimers."""
-        return any(is_suspect(lease) for lease, holder in self.leases.values() if holder == runner)
+    def suspects(self, runner: str, change: Change) -> bool:
+        """Whether the runner holds, and keeps, a call that may have ended the processes of its last claimers."""
+        ending = {lease.token for lease in (*change.finish, *change.release)}
+        kept = (lease for lease, holder in self.leases.values() if holder == runner and lease.token not in ending)
+        return any(map(is_suspect, kept))
 
     def take(self, leases: Iterable[Lease], runner: str) -> None:
         self.leases.update((lease.token, (lease, runner)) for lease in leases)

@@ -54,6 +54,7 @@ def put_stuck(connection: Connection, marks: Iterable[Stuck], now: str) -> None:
 def unstick(connection: Connection, run_ids: Iterable[str]) -> None:
     for run_id in run_ids:
         connection.execute(sql.UNSTUCK, {"run_id": run_id})
+        connection.execute(sql.FORGIVE, {"run_id": run_id})
 
 
 def forget(connection: Connection, run_id: str) -> None:

@@ -72,6 +72,7 @@ class MemoryQueue:
             tables.index.put(change.index)
             tables.index.put_stuck(change.stuck, moment.text)
             tables.index.unstick(change.unstuck)
+            tables.work.forgive(change.unstuck)
             claimed = self._claim(change, runner, moment)
             self._held.drop(lease.token for lease in (*change.finish, *change.release))
             self._held.take(claimed, runner)
@@ -83,7 +84,7 @@ class MemoryQueue:
         if change.claim is None:
             return []
         process, own = self._held.process_of(runner), self._held.tokens(runner)
-        holder = MemoryHolder(runner, process, self._lease_seconds, own, lambda: self._held.suspects(runner))
+        holder = MemoryHolder(runner, process, self._lease_seconds, own, lambda: self._held.suspects(runner, change))
         return self._tables.work.claim(change.claim, holder, moment)
 
     def renew(self, leases: Sequence[Lease], seconds: float) -> dict[str, Answer]:

@@ -136,6 +136,11 @@ class MemoryWork:
             elif row is not None:
                 del self.rows[name]
 
+    def forgive(self, run_ids: Collection[str]) -> None:
+        for row in self.rows.values():
+            if row.work.run_id in run_ids:
+                row.lost = ()
+
     def claim(self, wanted: Claim, holder: MemoryHolder, moment: Moment) -> list[Lease]:
         due = [row for row in self.rows.values() if not row.ready and row.work.visible_at <= moment.now]
         for row in sorted(due, key=lambda row: (row.work.visible_at, row.number)):

@@ -267,6 +267,8 @@ ON CONFLICT (run_id, kind, key, code) DO UPDATE SET
     reason = excluded.reason, hint = excluded.hint, runner = excluded.runner
 """
 UNSTUCK = "DELETE FROM stuck WHERE run_id = :run_id"
+# Whoever lifts a mark wants the run to be tried again, all its calls.
+FORGIVE = "UPDATE work SET lost = NULL WHERE run_id = :run_id AND lost IS NOT NULL"
 STUCK = """
 SELECT run_id, kind, reason, hint, key, code, since, runner FROM stuck{where}
 ORDER BY since, run_id, kind, key

@@ -102,7 +102,7 @@ class SqliteQueue:
         claimed: list[Lease] = []
 
         def suspected() -> bool:
-            return self._held.suspects(runner) or any(is_suspect(lease) for lease in claimed)
+            return self._held.suspects(runner, change) or any(is_suspect(lease) for lease in claimed)
 
         claimed += work_table.claim(connection, change.claim, holder, moment, suspected)
         wanting = replace(change.claim, limit=change.claim.limit - len(claimed))
