@@ -23,6 +23,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from tests.acceptance import clocks
+
 DEADLINE = 60.0
 _HIDDEN = ("PYTHONHASHSEED", "HERMES_WORKFLOWS_ORIGINAL_HASHSEED")
 
@@ -175,6 +177,8 @@ def _become(question: Mapping[str, Any]) -> None:
         os.chdir(question["cwd"])
         os.environ.clear()
         os.environ.update(question["env"])
+        if clock := os.environ.get(clocks.VARIABLE):
+            clocks.install(clock)
         for number, (path, flags) in enumerate(
             (
                 ("/dev/null", os.O_RDONLY),

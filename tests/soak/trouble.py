@@ -1,0 +1,185 @@
+"""What happens to three runners and their machine: death, stand-still, clocks, git, a lost index, a full disk."""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from tests.acceptance.clocks import ShiftedClock, set_clock
+from tests.acceptance.nursery import Child
+from tests.acceptance.workspaces import Site
+
+RUNNERS = 3
+_GIT = (("gc", "--quiet"), ("repack", "-adq"), ("pack-refs", "--all"), ("maintenance", "run", "--quiet"))
+_HOUR = 3600.0
+
+
+class SmallDisk:
+    """A file system of its own whose end can be brought near, without writing it full."""
+
+    def __init__(self, folder: Path, megabytes: int) -> None:
+        self.folder = folder
+        self.size = megabytes << 20
+        folder.mkdir()
+        self.mounted = self._mount("-t", "tmpfs", "-o", f"size={self.size}", "tmpfs")
+
+    def fill(self) -> bool:
+        """Leave less than a step needs."""
+        with suppress(OSError):
+            for spare in (65536, 1 << 18):
+                used = self._used() + spare
+                if self.mounted and self._mount("-o", f"remount,size={used}"):
+                    return True
+        return False
+
+    def free(self) -> None:
+        assert self._mount("-o", f"remount,size={self.size}")
+
+    def close(self) -> None:
+        if self.mounted:
+            subprocess.run(["umount", "-l", self.folder], check=True)
+
+    def _used(self) -> int:
+        import os
+
+        disk = os.statvfs(self.folder)
+        return (disk.f_blocks - disk.f_bfree) * disk.f_frsize
+
+    def _mount(self, *arguments: str) -> bool:
+        return subprocess.run(["mount", *arguments, self.folder], capture_output=True, check=False).returncode == 0
+
+
+class Trouble:
+    """Three runners, and what is done to them. `passing` says that commands may be refused at the moment."""
+
+    def __init__(self, site: Site, disk: SmallDisk, clock: Path, chance: random.Random) -> None:
+        self.site = site
+        self.disk = disk
+        self.chance = chance
+        self.counts: dict[str, int] = {}
+        self.full = False
+        self._clock = clock
+        self._wall = self._furthest = self._boot = 0.0
+        self._stopped: dict[int, tuple[float, Child]] = {}
+        self._full_until = 0.0
+        self._helpers: list[subprocess.Popen[bytes]] = []
+        set_clock(clock)
+        self.shown = ShiftedClock(str(clock))
+        self.runners = [self._runner(n) for n in range(RUNNERS)]
+        self._deeds: dict[Callable[[], None], int] = {
+            self.kill: 5,
+            self.stop: 3,
+            self.jump: 2,
+            self.suspend: 1,
+            self.maintain: 3,
+            self.lose_index: 1,
+            self.fill: 2,
+        }
+
+    def one(self) -> None:
+        """Let what is over be over, then do one thing by chance."""
+        self._end_what_is_over()
+        deed = self.chance.choices(list(self._deeds), list(self._deeds.values()))[0]
+        deed()
+        name = deed.__name__
+        self.counts[name] = self.counts.get(name, 0) + 1
+
+    @property
+    def passing(self) -> bool:
+        return self.full or bool(self._stopped)
+
+    # -- runners -------------------------------------------------------------------------------------------------
+
+    def _runner(self, place: int) -> Child:
+        return self.site.runner("--worker-id", f"runner-{place}", "--lease-seconds", "4", "--concurrency", "4")
+
+    def kill(self) -> None:
+        place = self.chance.randrange(RUNNERS)
+        self._go_on(place)
+        self.runners[place].kill()
+        self.runners[place] = self._runner(place)
+
+    def stop(self) -> None:
+        """For a moment, or for longer than its leases."""
+        place = self.chance.randrange(RUNNERS)
+        seconds = self.chance.choice([self.chance.uniform(0.05, 0.5), self.chance.uniform(4.0, 6.0)])
+        self.runners[place].send(signal.SIGSTOP)
+        self._stopped[place] = (time.monotonic() + seconds, self.runners[place])
+
+    def _go_on(self, place: int) -> None:
+        if place in self._stopped:
+            self._stopped.pop(place)[1].send(signal.SIGCONT)
+
+    @contextmanager
+    def stand_still(self) -> Iterator[None]:
+        """No runner takes a step meanwhile."""
+        moving = [runner for place, runner in enumerate(self.runners) if place not in self._stopped]
+        for runner in moving:
+            runner.send(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for runner in moving:
+                runner.send(signal.SIGCONT)
+
+    def assert_alive(self) -> None:
+        for runner in self.runners:
+            assert runner.lives(), f"a runner ended by itself with {runner.code}: {runner.stderr[-4000:]}"
+
+    # -- their machine -------------------------------------------------------------------------------------------
+
+    def jump(self) -> None:
+        self._set(self.chance.choice([-_HOUR, 0.0, _HOUR]), self._boot)
+
+    def suspend(self) -> None:
+        """Ten minutes pass, for everybody at once."""
+        with self.stand_still():
+            self._set(self._wall + 600.0, self._boot + 600.0)
+
+    def _set(self, wall: float, boot: float) -> None:
+        self._wall, self._boot = wall, boot
+        self._furthest = max(self._furthest, wall)
+        set_clock(self._clock, wall, boot)
+
+    def maintain(self) -> None:
+        """Git's own upkeep, beside whatever is written; it may give up, and nobody else may."""
+        arguments = self.chance.choice(_GIT)
+        command = ["git", "-C", str(self.site.receipts), *arguments]
+        self._helpers.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+
+    def lose_index(self) -> None:
+        for file in self.site.sqlite.parent.glob("workflows.sqlite*"):
+            file.unlink(missing_ok=True)
+
+    def fill(self) -> None:
+        if not self.full and self.disk.fill():
+            self.full, self._full_until = True, time.monotonic() + self.chance.uniform(0.3, 1.5)
+
+    def _end_what_is_over(self, *, all_of_it: bool = False) -> None:
+        now = time.monotonic()
+        for place, (until, _) in list(self._stopped.items()):
+            if all_of_it or now >= until:
+                self._go_on(place)
+        if self.full and (all_of_it or now >= self._full_until):
+            self.disk.free()
+            self.full = False
+        self._helpers = [each for each in self._helpers if each.poll() is None]
+
+    def calm(self) -> None:
+        """Nothing happens any more; all that is due by any clock there was is due now."""
+        self._end_what_is_over(all_of_it=True)
+        self._set(self._furthest, self._boot)
+
+    def end(self) -> None:
+        """Runners that are told to end do so."""
+        for helper in self._helpers:
+            helper.wait()
+        for runner in self.runners:
+            runner.send(signal.SIGTERM)
+        for runner in self.runners:
+            assert runner.wait() == 0, runner.stderr[-4000:]
