@@ -114,6 +114,36 @@ def test_an_index_that_takes_nothing_now_gets_everything_later(tmp_path: Path) -
     assert (desk.summary().result, desk.effects()) == ("done", ["work"])
 
 
+class LostIndex(MemoryQueue):
+    """Cannot be read either for a while: its file is gone, and the disk does not take a new one."""
+
+    def __init__(self, handle: MemoryQueue) -> None:
+        self.__dict__.update(handle.__dict__)
+        self.asked = 0
+
+    def next_visible(self) -> float | None:
+        self.asked += 1
+        if self.asked < 2:
+            raise StoreFailure("database or disk is full", hint="free some")
+        return super().next_visible()
+
+
+def test_an_index_that_cannot_be_read_ends_no_runner(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, RunningClock())
+    desk.write(ONE_STEP.replace("return await work()", "await asyncio.sleep(0.01)\n    return await work()"))
+    desk.start()
+    process = desk.process()
+    process.queue = index = LostIndex(desk.queue.reopen())
+    runner = desk.runner(on=process, idle_exit_after=None)
+    thread = threading.Thread(target=runner.run)
+    thread.start()
+    until(lambda: desk.summary().ended and not desk.rows())
+    runner.request_stop()
+    thread.join(DEADLINE)
+    assert (desk.summary().result, desk.effects()) == ("done", ["work"])
+    assert index.asked > 1
+
+
 def test_results_that_waited_together_are_recorded_in_the_order_of_their_time(desk: Desk) -> None:
     desk.write("""
 import time

@@ -120,6 +120,17 @@ class Dispatcher:
             self._backoff.succeeded()
         return claimed
 
+    def next_visible(self) -> float | None:
+        """When the next row's time comes; None as well while the queue cannot be asked, which another turn tries."""
+        if self._backoff.waits:
+            return None
+        try:
+            return self.records.workspace.queue.next_visible()
+        except (StoreFailure, TemporarilyLocked) as error:
+            # A database that is gone is made anew even to be read, and a full disk does not take it.
+            self._refuse(error)
+            return None
+
     def _refuse(self, error: HermesError) -> None:
         log.error("%s: %s", self.workspace_name, error.message)
         self.refused = error

@@ -250,7 +250,7 @@ class Runner:
             claimed = dispatcher.turn(free, self._budget())
             self._claimed += claimed
             progress = progress or claimed > 0
-        times = [each.queue.next_visible() for each in self._workspaces] if not progress else []
+        times = [each.next_visible() for each in self._dispatchers] if not progress else []
         self._next_visible = min((time for time in times if time is not None), default=None)
         return progress
 
