@@ -1,0 +1,1 @@
+"""The dashboard: pages over `Workspace`, for people who never open a terminal."""

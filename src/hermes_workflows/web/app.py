@@ -1,0 +1,55 @@
+"""The dashboard as one ASGI application: a gate, pages, static files. It prints nothing and starts no process."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.middleware import Middleware
+from starlette.routing import BaseRoute, Mount
+from starlette.staticfiles import StaticFiles
+
+from ..workspace import Workspace
+from .errors import HANDLERS
+from .opened import Opened
+from .pages import inbox
+from .rendering import HERE
+from .security import Gate
+from .sessions import Sessions
+from .settings import WebSettings
+
+
+def create_app(settings: WebSettings, workspaces: Sequence[Workspace] | None = None) -> Starlette:
+    """The application. It opens the databases of `settings` when it starts, unless `workspaces` are given to it.
+
+    Handlers are plain functions over `Workspace`, which blocks: each runs in a thread.
+    """
+    sessions = Sessions(settings.token, lasting=settings.lasting, port=settings.port)
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        given = None if workspaces is None else Opened(settings.registry, workspaces)
+        app.state.opened = given or await run_in_threadpool(Opened.open, settings)
+        try:
+            yield
+        finally:
+            if given is None:
+                await run_in_threadpool(app.state.opened.close)
+
+    made = Starlette(
+        routes=_routes(),
+        middleware=[Middleware(Gate, settings=settings, sessions=sessions)],
+        exception_handlers=HANDLERS,
+        lifespan=lifespan,
+    )
+    made.state.settings, made.state.sessions = settings, sessions
+    return made
+
+
+def _routes() -> list[BaseRoute]:
+    return [
+        *inbox.ROUTES,
+        Mount("/static", StaticFiles(directory=HERE / "static"), name="static"),
+    ]

@@ -1,0 +1,64 @@
+"""Foreign text in HTML: each way to show it is made here, and none runs, loads or fetches anything.
+
+clean       plain text: nothing in it turns the reading direction; templates put every value through it
+markdown    Markdown of agents and people: no raw HTML, no images, links marked and never followed by a referrer
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
+from markdown_it.token import Token
+from markdown_it.utils import OptionsDict
+from markupsafe import Markup
+
+# Characters. A document beyond that is for an editor.
+_LONGEST = 200_000
+_CONTROLS = {code: "\N{REPLACEMENT CHARACTER}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\r\n\t"}
+# Direction overrides can make a shown command read differently from what it is.
+_CONTROLS |= dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)), "")
+_SCHEMES = ("http://", "https://", "mailto:")
+
+
+def clean(text: str) -> str:
+    """`text` without what a browser would obey beyond showing it."""
+    return text.translate(_CONTROLS)
+
+
+def finalize(value: Any) -> Any:
+    """What templates do with each value: text is cleaned, and Markup was made by a function of this module."""
+    return clean(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def markdown(text: str) -> Markup:
+    """`text` as safe HTML."""
+    cut = text[:_LONGEST]
+    rest = f"\n\n… cut; {len(text) - _LONGEST:,} more characters" if len(text) > _LONGEST else ""
+    return Markup(_READER.render(clean(cut) + rest))
+
+
+def _reader() -> MarkdownIt:
+    reader = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+    # An image would tell a server who reads; without the rule it is a link with a `!` before it.
+    reader.disable("image")
+    reader.validateLink = _is_link  # type: ignore[method-assign]  # the library's own way to say which links hold
+    reader.add_render_rule("link_open", _link)
+    return reader
+
+
+def _is_link(url: str) -> bool:
+    return url.strip().lower().startswith(_SCHEMES)
+
+
+def _link(self: RendererHTML, tokens: Sequence[Token], at: int, options: OptionsDict, env: Any) -> str:
+    tokens[at].attrSet("rel", "noopener noreferrer nofollow")
+    tokens[at].attrSet("class", "foreign")
+    # Where it leads is not what it says.
+    tokens[at].attrSet("title", str(tokens[at].attrGet("href") or ""))
+    return self.renderToken(tokens, at, options, env)
+
+
+_READER = _reader()

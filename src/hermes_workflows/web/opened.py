@@ -1,0 +1,51 @@
+"""The workspaces of a registry, held open while the dashboard runs; which of them a run is in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..errors import NotFound
+from ..opening import open_workspace
+from ..registry import Registry
+from ..workspace import Workspace
+from .settings import WebSettings
+
+
+class Opened:
+    """All databases that are served. Every method may block: handlers call them in a thread."""
+
+    def __init__(self, registry: Registry, workspaces: Sequence[Workspace]) -> None:
+        self.registry = registry
+        self.every = tuple(workspaces)
+
+    @classmethod
+    def open(cls, settings: WebSettings) -> Opened:
+        """Raises NotFound, IntegrityError, StoreFailure; then nothing stays open."""
+        workspaces: list[Workspace] = []
+        try:
+            for paths in settings.databases:
+                workspaces.append(open_workspace(settings.registry, paths, settings.surroundings))
+        except BaseException:
+            _close(workspaces)
+            raise
+        return cls(settings.registry, workspaces)
+
+    def of_run(self, run: str) -> Workspace:
+        """The workspace that knows `run`: anything that `Workspace.find` takes. Raises NotFound, Conflict."""
+        unknown: NotFound | None = None
+        for workspace in self.every:
+            try:
+                workspace.find(run)
+            except NotFound as error:
+                unknown = unknown or error
+            else:
+                return workspace
+        raise unknown or NotFound(f"no run {run!r}: no database is open")
+
+    def close(self) -> None:
+        _close(self.every)
+
+
+def _close(workspaces: Sequence[Workspace]) -> None:
+    for workspace in workspaces:
+        workspace.close()

@@ -1,0 +1,103 @@
+"""`/`: what waits for people, the oldest first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from ...core.timestamps import parse_time, render_time
+from ...store.queue_port import ReviewRow
+from ...workspace import Workspace
+from ..rendering import opened, page, segment, since
+
+_LINE = 160
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """One question. `age` is how long ago it was asked, `left` how long it can be answered still."""
+
+    href: str
+    run_id: str
+    key: str
+    prompt: str
+    workflow: str
+    assignee: str
+    status: str
+    asked: str
+    age: str
+    expires: str
+    left: str
+
+
+@dataclass(frozen=True)
+class Filter:
+    workflow: str = ""
+    person: str = ""
+    state: str = "open"
+
+    def takes(self, row: Waiting) -> bool:
+        return self.workflow in ("", row.workflow) and self.person in ("", row.assignee)
+
+
+@dataclass(frozen=True)
+class Inbox:
+    rows: tuple[Waiting, ...]
+    wanted: Filter
+    workflows: tuple[str, ...]
+    people: tuple[str, ...]
+
+
+def show(request: Request) -> Response:
+    given = request.query_params
+    wanted = Filter(given.get("workflow", ""), given.get("person", ""), given.get("state", "open"))
+    rows = [row for workspace in opened(request).every for row in _rows(workspace, wanted.state)]
+    rows.sort(key=lambda row: (row.asked, row.run_id, row.key))
+    return page(request, "inbox.html", _view(rows, wanted))
+
+
+def _view(rows: list[Waiting], wanted: Filter) -> Inbox:
+    return Inbox(
+        rows=tuple(filter(wanted.takes, rows)),
+        wanted=wanted,
+        workflows=tuple(sorted({row.workflow for row in rows})),
+        people=tuple(sorted({row.assignee for row in rows if row.assignee})),
+    )
+
+
+def _rows(workspace: Workspace, state: str) -> Iterator[Waiting]:
+    names: dict[str, str] = {}
+    for row in workspace.reviews(status=None if state == "all" else state):
+        if row.run_id not in names:
+            names[row.run_id] = workspace.summary(row.run_id).workflow
+        yield _row(workspace, row, names[row.run_id])
+
+
+def _row(workspace: Workspace, row: ReviewRow, workflow: str) -> Waiting:
+    now = workspace.clock.now()
+    prompt = " ".join(row.prompt.split())
+    left = ""
+    if row.expires_at and row.status == "open":
+        over = row.expires_at <= render_time(now)
+        left = "expired" if over else f"in {since(render_time(now), parse_time(row.expires_at))}"
+    return Waiting(
+        href=f"/reviews/{segment(row.run_id)}/{segment(row.key)}",
+        run_id=row.run_id,
+        key=row.key,
+        prompt=prompt if len(prompt) <= _LINE else f"{prompt[:_LINE]}…",
+        workflow=workflow,
+        assignee=row.assignee or "",
+        status=row.status,
+        asked=row.requested_at or "",
+        age=since(row.requested_at, now),
+        expires=row.expires_at or "",
+        left=left,
+    )
+
+
+ROUTES: Final = (Route("/", show, name="inbox"),)

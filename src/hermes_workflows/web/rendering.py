@@ -1,0 +1,85 @@
+"""From a view model to a page: one environment for all templates, in which everything is escaped and cleaned."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.requests import Request
+from starlette.responses import HTMLResponse
+
+from ..core.durations import lasting
+from ..core.timestamps import parse_time
+from ..errors import HermesError
+from .markup import finalize, markdown
+from .opened import Opened
+
+HERE: Final = Path(__file__).parent
+NAVIGATION: Final = (("Inbox", "/"),)
+
+
+@dataclass(frozen=True)
+class Shell:
+    """What every page has around its own: `waiting` open questions, the session's mark, where one is."""
+
+    waiting: int
+    csrf: str
+    path: str
+    navigation: tuple[tuple[str, str], ...] = NAVIGATION
+
+
+def opened(request: Request) -> Opened:
+    found: Opened = request.app.state.opened
+    return found
+
+
+def page(request: Request, template: str, view: Any, *, status: int = 200) -> HTMLResponse:
+    """Render `template` with `view`; it may block, so handlers are plain functions, which run in a thread."""
+    shell = Shell(_waiting(opened(request)), request.state.csrf, request.url.path)
+    return HTMLResponse(_TEMPLATES.get_template(template).render(view=view, shell=shell), status)
+
+
+def segment(text: str) -> str:
+    """`text` as part of a path; a `/` in it stays one, as in keys."""
+    return quote(text, safe="/")
+
+
+def pretty(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False, default=repr)
+
+
+def since(moment: str | None, now: datetime) -> str:
+    """How long ago `moment` was; "" when it is unknown."""
+    return lasting((now - parse_time(moment)).total_seconds()) if moment else ""
+
+
+def _waiting(every: Opened) -> int:
+    total = 0
+    for workspace in every.every:
+        try:
+            total += len(workspace.reviews())
+        except HermesError:
+            # The page itself says what is wrong with this database; the count is an ornament.
+            continue
+    return total
+
+
+def _environment() -> Environment:
+    made = Environment(
+        loader=FileSystemLoader(HERE / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=finalize,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {"markdown": markdown, "pretty": pretty, "segment": segment}
+    return made
+
+
+_TEMPLATES = _environment()
