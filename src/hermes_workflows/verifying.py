@@ -7,13 +7,14 @@ the index, the ledger branch, and the parent of a child run. Nothing damaged hid
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from . import finding
 from .core import layout
+from .core.adoption import source_of
 from .core.layout import Role
 from .core.names import run_component
-from .core.receipts import RunStarted
+from .core.receipts import Receipt, RunStarted
 from .errors import HermesError
 from .finding import Matching, Place
 from .store import peek
@@ -94,16 +95,36 @@ def _rejected(ledger: Ledger) -> Iterator[Problem]:
 
 
 def _pins(ledger: Ledger, parent: str) -> Iterator[Problem]:
-    """Child runs that no longer lead back to the commit at which their parent's receipt saw them end."""
+    """Child runs that no longer lead back to the commit at which their parent's receipt saw them end.
+
+    Only of what the parent has seen itself: a child of the run that its receipts were adopted from need not be here,
+    and neither need those of a run from elsewhere. A run of ours may have the same id as one of them.
+    """
     try:
         receipts = ledger.read(parent)[1]
     except HermesError:
         return
+    source, home = source_of(receipts) or {}, _home(receipts)
     for receipt in receipts:
         child, tip = receipt.execution.child, receipt.execution.tip
-        if receipt.role is Role.RESULT and child and tip and not ledger.goes_on_from(child, tip):
+        seen = receipt.role is Role.RESULT and receipt.seq > int(source.get("seq", -1))
+        if not (seen and child and tip and (home in (None, ledger.home) or _home_of(ledger, child) == home)):
+            continue
+        if not ledger.goes_on_from(child, tip):
             message = f"does not lead back to {tip[:_SHORT]}, at which {parent} saw it end ({receipt.path})"
             yield Problem(child, tip, peek.RUNS + run_component(child), message)
+
+
+def _home_of(ledger: Ledger, run_id: str) -> str | None:
+    try:
+        return _home(ledger.read(run_id)[1])
+    except HermesError:
+        return None
+
+
+def _home(receipts: Iterable[Receipt]) -> str | None:
+    """The workspace that a run says it belongs to."""
+    return next((each.execution.workspace for each in receipts if each.path == layout.RUN), None)
 
 
 def _parent(ledger: Ledger, run_id: str) -> str | None:

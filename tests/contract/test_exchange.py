@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 from tests.contract.exchanging import WITHOUT_GIT, bundle, desk, run, store, whole_run
 from tests.contract.ledgers import (
+    DAY,
+    NOON,
+    TickingClock,
     git,
     record,
     step_draft,
@@ -15,7 +18,12 @@ from tests.contract.ledgers import (
 from tests.contract.remotes import ENVIRONMENT, SOMEBODY, add_remote, bare, refs_of
 
 from hermes_workflows import exchange
+from hermes_workflows.core import layout
+from hermes_workflows.core.receipts import Author, Execution, RunRequest, RunStarted, draft
+from hermes_workflows.store.memory_queue import MemoryQueue
+from hermes_workflows.store.ports import Adopted, Entry
 from hermes_workflows.store.repository import GENESIS
+from hermes_workflows.verifying import verify_all
 from hermes_workflows.workspace import Workspace
 
 
@@ -148,3 +156,27 @@ def test_fetched_runs_are_never_queued(hub: Path, ours: Workspace, theirs: Works
     exchange.fetch(ours)
     ours.runs()
     assert ours.queue.work() == []
+
+
+def test_children_that_only_others_have_are_missed_by_nobody(
+    hub: Path, ours: Workspace, theirs: Workspace, tmp_path: Path
+) -> None:
+    """What a parent saw end elsewhere is no claim about a run of ours, nor about one that is not here."""
+    child = whole_run(theirs, "wf_a.child")
+    parent = run(theirs, "wf_a", step_draft("child", child="wf_a.child", tip=child))
+    exchange.push(theirs)
+    exchange.fetch(ours)
+    exchange.import_bundle(ours, bundle(theirs, "wf_a", tmp_path / "a.bundle"))
+    source = {"run": "wf_a", "commit": parent, "how": "fork", "seq": "1"}
+    own = RunStarted(
+        key="",
+        request=RunRequest(workflow="module:function"),
+        execution=Execution(started_at=NOON, workspace=ours.ledger.home, source=source),
+        path=layout.RUN,
+    )
+    adopted = Adopted(parent, (layout.step("child"),))
+    ours.ledger.create(Entry("wf_fork", (draft(own, Author("starter")),)), DAY, adopted)
+    for another in (False, True):
+        if another:
+            whole_run(ours, "wf_a.child")
+        assert not any(verify_all(ours.ledger, MemoryQueue(clock=TickingClock())).values())

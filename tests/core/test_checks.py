@@ -278,7 +278,10 @@ def test_a_subject_is_the_one_a_ledger_writes() -> None:
         (layout.signal("go", 1), receipt("signal", 1, key="stop", status="received")),
         (layout.signal("go", 1), receipt("signal", 1, key="", status="received")),
         (layout.control(1, "cancel"), receipt("control", 1, key="work", status="cancel")),
-        (layout.control(1, "resolve"), receipt("control", 1, key="a", status="resolve", request={"key": "b"})),
+        (
+            layout.control(1, "resolve"),
+            receipt("control", 1, key="a", status="resolve", request={"key": "b", "decision": "run-again"}),
+        ),
         (layout.RESULT, receipt("result", 1, key="work")),
     ],
 )

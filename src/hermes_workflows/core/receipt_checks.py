@@ -1,4 +1,4 @@
-"""What must be true of one receipt by itself, beyond its model: for `verify`, so whoever may have written it."""
+"""What must be true of one receipt by itself, beyond what `contents` asks: for `verify`, whoever may have written it."""
 
 from __future__ import annotations
 
@@ -12,23 +12,21 @@ from .layout import Place
 from .names import clean_key
 from .receipts import Receipt
 
-_CALLS = frozenset({"agent", "bash", "step", "child", "artifact"})
-
-# Where a call's key puts its receipt, and the kinds that may lie there.
-_PLACES: Mapping[str, tuple[Callable[[str, int], str], frozenset[str]]] = {
-    "attempt": (layout.attempt, _CALLS),
-    "late": (layout.late, _CALLS),
-    "start": (lambda key, _: layout.start(key), _CALLS | {"signal"}),
-    "step": (lambda key, _: layout.step(key), _CALLS | {"signal"}),
-    "timer-start": (lambda key, _: layout.timer_start(key), frozenset({"timer"})),
-    "timer": (lambda key, _: layout.timer_fired(key), frozenset({"timer"})),
-    "request": (lambda key, _: layout.request(key), frozenset({"review"})),
-    "response": (lambda key, _: layout.response(key), frozenset({"review"})),
+# Where a call's key puts its receipt.
+_PLACES: Mapping[str, Callable[[str, int], str]] = {
+    "attempt": layout.attempt,
+    "late": layout.late,
+    "start": lambda key, _: layout.start(key),
+    "step": lambda key, _: layout.step(key),
+    "timer-start": lambda key, _: layout.timer_start(key),
+    "timer": lambda key, _: layout.timer_fired(key),
+    "request": lambda key, _: layout.request(key),
+    "response": lambda key, _: layout.response(key),
     # A signal's receipt has its name as it was given.
-    "signal": (lambda key, number: layout.signal(clean_key(key), number), frozenset({"signal"})),
+    "signal": lambda key, number: layout.signal(clean_key(key), number),
 }
 # The receipts of a run itself have no call; those of operators name their verb, or the call they decide about.
-_RUN = {"run": "run", "end": "result"}
+_RUN = ("run", "end")
 _CONTROLS = ("cancel", "control")
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -39,9 +37,7 @@ def check_receipt(run_id: str | None, receipt: Receipt, data: bytes) -> Iterator
     if not _is_canonical(data):
         yield "is not written as a receipt is: sorted keys, two spaces, LF"
     place = layout.place(receipt.path)
-    if place is None or not _may_lie_there(place, receipt):
-        yield f"may not hold a receipt of kind {receipt.kind!r}"
-    elif not _has_its_key(place, receipt):
+    if place is None or not _has_its_key(place, receipt):
         yield f"has the key {receipt.key!r}, which belongs elsewhere"
     operation = receipt.execution.operation_id
     if operation is not None and not _is_operation(operation, run_id, receipt.key):
@@ -62,14 +58,6 @@ def _is_canonical(data: bytes) -> bool:
         return False
 
 
-def _may_lie_there(place: Place, receipt: Receipt) -> bool:
-    if place.family in _PLACES:
-        return receipt.kind in _PLACES[place.family][1]
-    if place.family in _CONTROLS:
-        return receipt.kind == "control" and receipt.status == (place.stem or "cancel")
-    return receipt.kind == _RUN.get(place.family)
-
-
 def _has_its_key(place: Place, receipt: Receipt) -> bool:
     if place.family in _RUN:
         return receipt.key == ""
@@ -77,7 +65,7 @@ def _has_its_key(place: Place, receipt: Receipt) -> bool:
         about = receipt.request.get("key") if isinstance(receipt.request, dict) else None
         return receipt.key == (about if place.stem == "resolve" else receipt.status)
     try:
-        return _PLACES[place.family][0](receipt.key, place.number) == receipt.path
+        return _PLACES[place.family](receipt.key, place.number) == receipt.path
     except HermesError:
         return False
 

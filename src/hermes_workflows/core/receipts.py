@@ -8,20 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, TypeAdapter, ValidationError
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, PlainSerializer, TypeAdapter, ValidationError
 
 from ..errors import IntegrityError, NewerSchema, UnstorableValue
 from . import layout
+from .contents import fault_of
 from .encoding import Limits, decode, dumps, encode, parse
 from .timestamps import render_time
 
 SCHEMA: Final = "hermes.receipt/1"
 
 # Times are strings in JSON, with milliseconds and Z, so that they sort as text and read the same everywhere.
-Time = Annotated[datetime, PlainSerializer(render_time, return_type=str)]
+# Whoever reads one may compare it and move it to UTC: each has its zone, and is in the calendar there as well.
+Time = Annotated[
+    AwareDatetime,
+    Field(ge=datetime(1970, 1, 1, tzinfo=UTC), le=datetime.max.replace(tzinfo=UTC)),
+    PlainSerializer(render_time, return_type=str),
+]
 
 
 class _Model(BaseModel):
@@ -275,11 +281,14 @@ def load(path: str, data: bytes, fetch: Callable[[str], bytes]) -> Receipt:
     if model is None:
         raise IntegrityError(f"{path}: unknown kind {stored.get('kind')!r}")
     try:
-        return model.model_validate({**decode(stored, fetch), "path": path})  # type: ignore[dict-item]
+        receipt = model.model_validate({**decode(stored, fetch), "path": path})  # type: ignore[dict-item]
     except ValidationError as error:
         first = error.errors()[0]
         where = "/".join(str(part) for part in first["loc"])
         raise IntegrityError(f"{path}: not a valid {stored['kind']} receipt: {where}: {first['msg']}") from None
+    if fault := fault_of(receipt):
+        raise IntegrityError(f"{path}: {fault}")
+    return receipt
 
 
 def _check_schema(path: str, schema: object) -> None:

@@ -1,0 +1,138 @@
+"""What a receipt has to say to lie where it lies: a kind that belongs there, and what its readers take from it.
+
+Anybody may have written a receipt that was fetched or imported, and one that is odd must not stop those who list, show
+or execute other runs. So it is checked whenever a receipt is read, and whatever reads receipts may rely on it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+
+from . import layout
+from .timestamps import parse_time
+
+if TYPE_CHECKING:
+    from .layout import Place
+    from .receipts import Receipt
+
+_CALLS = frozenset({"agent", "bash", "step", "child", "artifact"})
+
+_KINDS: Mapping[str, frozenset[str]] = {
+    "run": frozenset({"run"}),
+    "end": frozenset({"result"}),
+    "attempt": _CALLS,
+    "late": _CALLS,
+    "start": _CALLS | {"signal"},
+    "step": _CALLS | {"signal"},
+    "timer-start": frozenset({"timer"}),
+    "timer": frozenset({"timer"}),
+    "request": frozenset({"review"}),
+    "response": frozenset({"review"}),
+    "signal": frozenset({"signal"}),
+    "cancel": frozenset({"control"}),
+    "control": frozenset({"control"}),
+}
+
+# Of these only some receipts of the kind have a request.
+_ASKING = frozenset({("request", "review"), ("start", "signal"), ("step", "signal")})
+
+
+class _Told(BaseModel):
+    # Later versions may say more.
+    model_config = ConfigDict(extra="allow", strict=True)
+
+
+class _Asked(_Told):
+    """Why an operator wants a run to end, to wait or to go on."""
+
+    reason: str | None = None
+    now: bool | None = None
+    superseded_by: str | None = None
+
+
+class _Kept(_Told):
+    key: str
+    kind: str
+    recorded: str
+    present: str
+
+
+class _Accepted(_Told):
+    accepted: list[_Kept]
+    why: str | None = None
+
+
+class _Resolved(_Told):
+    key: str
+    decision: str
+    why: str | None = None
+
+
+class _Parent(_Told):
+    run: str
+    key: str
+
+
+_CONTROLS: Mapping[str, TypeAdapter[Any]] = {
+    "accept": TypeAdapter(_Accepted),
+    "resolve": TypeAdapter(_Resolved),
+    **dict.fromkeys(("cancel", "pause", "resume"), TypeAdapter(_Asked | None)),
+}
+_PARENT: TypeAdapter[Any] = TypeAdapter(_Parent | None)
+_SEQ = re.compile(r"[0-9]{1,15}")
+# What SQLite and every reader of JSON still holds as an integer.
+_MOST = 10**15
+
+
+def fault_of(receipt: Receipt) -> str | None:
+    """Why a receipt cannot lie at its path; None when it can, or when nothing at all may lie there."""
+    place = layout.place(receipt.path)
+    if place is None or place.family not in _KINDS:
+        return None
+    if not _may_lie_there(place, receipt):
+        return f"may not hold a receipt of kind {receipt.kind!r}"
+    if not 0 <= receipt.seq < _MOST:
+        return "has a seq that no run reaches"
+    if (place.family, receipt.kind) in _ASKING and receipt.request is None:
+        return "has no request"
+    if place.family in ("request", "response") and (place.family == "request") != (receipt.status == "requested"):
+        return f"has the status {receipt.status!r}, which belongs elsewhere"
+    if receipt.kind == "control":
+        return _does_not_fit("request", _CONTROLS[receipt.status], receipt.request)
+    if receipt.kind == "run":
+        return _does_not_fit("parent", _PARENT, receipt.execution.parent) or _wrong_source(receipt.execution.source)
+    return None
+
+
+def _may_lie_there(place: Place, receipt: Receipt) -> bool:
+    named = receipt.kind != "control" or receipt.status == (place.stem or "cancel")
+    return named and receipt.kind in _KINDS[place.family]
+
+
+def _does_not_fit(what: str, shape: TypeAdapter[Any], value: Any) -> str | None:
+    try:
+        shape.validate_python(value)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = "/".join(map(str, (what, *(part for part in first["loc"] if not str(part).startswith("_")))))
+        return f"has a {where} that cannot be: {first['msg']}"
+    return None
+
+
+def _wrong_source(source: Mapping[str, str] | None) -> str | None:
+    """What a run says of the one it was started from is used to look that one up, and to tell what was adopted."""
+    if source is None:
+        return None
+    if missing := {"run", "commit"} - source.keys():
+        return f"does not say which {min(missing)} it was started from"
+    if not _SEQ.fullmatch(source.get("seq", "0")):
+        return "has a source/seq that is no number"
+    try:
+        parse_time(source.get("clock", "2000-01-01T00:00:00Z"))
+    except ValueError:
+        return "has a source/clock that is no time"
+    return None
