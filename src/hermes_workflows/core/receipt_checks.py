@@ -1,4 +1,4 @@
-"""What must be true of one receipt by itself, beyond what `contents` asks: for `verify`, whoever may have written it."""
+"""What must be true of one receipt by itself, beyond what `contents` asks: for `verify`, so of whoever wrote it."""
 
 from __future__ import annotations
 
