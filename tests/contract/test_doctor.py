@@ -57,7 +57,8 @@ def test_what_cannot_be_looked_at_hides_nothing_else() -> None:
         yield Finding("ok", "seen")
         raise StoreFailure("cannot read it", hint="look at the disk")
 
-    assert looked("files", broken) == [Finding("problem", "cannot read it", "look at the disk", "files")]
+    seen, wrong = looked("files", broken)
+    assert (seen.what, wrong) == ("seen", Finding("problem", "cannot read it", "look at the disk", "files"))
 
 
 def test_a_repair_that_fails_is_told_and_the_others_are_done() -> None:

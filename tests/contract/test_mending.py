@@ -16,7 +16,7 @@ from hermes_workflows.store.git_ledger import GitLedger
 from hermes_workflows.store.mending import Mender
 from hermes_workflows.store.repository import GENESIS
 
-HOUR = 3600.0
+HOUR, DAY = 3600.0, 86400.0
 RUN = "refs/runs/wf_a"
 
 
@@ -64,7 +64,7 @@ def old(path: Path, seconds: float = HOUR) -> Path:
 
 @pytest.mark.parametrize("name", ["packed-refs.lock", "refs/runs/wf_a.lock", "objects/info/commit-graph.lock"])
 def test_a_lock_that_nobody_touches_any_more_is_taken_away(ledger: GitLedger, mender: Mender, name: str) -> None:
-    old(ledger.path / name)
+    old(ledger.path / name, seconds=DAY)
     (lock,) = damage.stale_locks(ledger.path, time.time())
     assert lock.path == ledger.path / name
     assert mender.sweep(lock) == f"took {name} away"
@@ -75,6 +75,7 @@ def test_a_lock_that_nobody_touches_any_more_is_taken_away(ledger: GitLedger, me
 def test_a_lock_of_a_git_that_is_at_work_is_left_alone(ledger: GitLedger) -> None:
     old(ledger.path / "packed-refs.lock", seconds=damage.STALE_SECONDS / 2)
     old(ledger.path / "HEAD.lock", seconds=-HOUR)
+    old(ledger.path / "objects" / "maintenance.lock", seconds=HOUR)
     assert list(damage.stale_locks(ledger.path, time.time())) == []
 
 

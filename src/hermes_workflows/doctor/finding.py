@@ -28,14 +28,16 @@ class Finding:
 
 
 def looked(part: str, look: Callable[[], Iterable[Finding]]) -> list[Finding]:
-    """What is damaged in one place does not keep the others from being looked at."""
+    """What is damaged in one place does not keep the others from being looked at, and hides nothing seen before."""
+    found: list[Finding] = []
     try:
-        return [replace(finding, part=part) for finding in look()]
+        found.extend(replace(finding, part=part) for finding in look())
     except HermesError as error:
-        return [Finding("problem", error.message, error.hint, part)]
+        found.append(Finding("problem", error.message, error.hint, part))
     except OSError as error:
-        where = error.filename or part
-        return [Finding("problem", f"{where} cannot be looked at: {error.strerror or error}", None, part)]
+        what = f"{error.filename or part} cannot be looked at: {error.strerror or error}"
+        found.append(Finding("problem", what, "look at it by hand, as the user who runs the runners", part))
+    return found
 
 
 def mend(findings: Iterable[Finding]) -> list[str]:

@@ -19,6 +19,8 @@ from .trees import Folder
 
 # A lock that git holds is gone within seconds; one that has not changed for this long, in seconds, has no holder.
 STALE_SECONDS = 60.0
+# Those below `objects` are held as long as a whole repack takes.
+_STALE_BELOW_OBJECTS = 6 * 3600.0
 # Reading a loose object takes 0.1 ms. Where there are more, only those that are empty are told: `git fsck` reads all.
 _MOST_READ = 50_000
 _NAME = 38
@@ -48,7 +50,8 @@ def stale_locks(repository: Path, now: float) -> Iterator[StaleLock]:
             found = path.stat()
         except OSError:
             continue
-        if (age := now - found.st_mtime) >= STALE_SECONDS:
+        limit = _STALE_BELOW_OBJECTS if path.is_relative_to(repository / "objects") else STALE_SECONDS
+        if (age := now - found.st_mtime) >= limit:
             yield StaleLock(path, age, (found.st_ino, found.st_mtime_ns))
 
 

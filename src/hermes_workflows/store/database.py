@@ -132,15 +132,34 @@ def replace_database(path: Path, fill: Fill, *, distrust: Stamp | None = None) -
         return _open(path)
 
 
-def set_aside(path: Path) -> None:
-    """Take a damaged file away, as `<file>.damaged`: whoever opens it next makes a new one, living runners too."""
+def damage_of(path: Path) -> str | None:
+    """What SQLite finds wrong in the file, in its words; None also for one that is older, or not to be read now."""
+    try:
+        with closing(_connect(path, "ro")) as connection:
+            (said,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    except sqlite3.Error as error:
+        primary = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
+        return str(error) if primary in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) else None
+    except DatabaseGone:
+        return None
+    return None if said == "ok" else str(said)
+
+
+def set_aside(path: Path) -> bool:
+    """Take a damaged file away, as `<file>.damaged`: whoever opens it next makes a new one, living runners too.
+
+    False when somebody has just done so.
+    """
     with _lock(path, fcntl.LOCK_EX):
+        if damage_of(path) is None:
+            return False
         try:
             os.replace(path, _beside(path, ".damaged"))
             for ending in ("-wal", "-shm", "-journal"):
                 _beside(path, ending).unlink(missing_ok=True)
         except OSError as error:
             raise _no_file(path, error) from None
+    return True
 
 
 def translated(error: sqlite3.Error, path: Path) -> Exception:

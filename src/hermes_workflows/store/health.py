@@ -10,12 +10,10 @@ import sqlite3
 import stat
 import subprocess
 from collections.abc import Mapping
-from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
 from . import git_binary
-from .database import DatabaseGone, open_for_reading, translated
 
 # File systems of other machines: SQLite's write-ahead log needs shared memory, and locks may hold on one side only.
 _REMOTE = re.compile(r"nfs\d?|cifs|smb\d?|smbfs|9p|afs|ceph|glusterfs|fuse\.(sshfs|s3fs|rclone|gcsfuse)|afpfs|webdav")
@@ -88,16 +86,3 @@ def _name_of(uid: int) -> str:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
         return f"uid {uid}"
-
-
-def damaged_database(path: Path) -> str | None:
-    """What SQLite itself finds wrong in the file, in its words. Raises TemporarilyLocked, InvalidInput, NewerSchema."""
-    try:
-        with closing(open_for_reading(path)) as connection:
-            (said,) = connection.execute("PRAGMA quick_check(1)").fetchone()
-    except sqlite3.Error as error:
-        found = translated(error, path)
-        return str(found) if isinstance(found, DatabaseGone) else None
-    except DatabaseGone as gone:
-        return str(gone)
-    return None if said == "ok" else str(said)

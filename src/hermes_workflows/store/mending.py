@@ -66,14 +66,12 @@ class Mender:
 
     def restore(self, ref: str) -> str | None:
         """Let a ref whose file holds no commit id point at its newest commit again."""
+        # Before the locks, since it takes a while: nobody can append to what has no commit id.
+        tip = self._tip_of(ref) if self._is_empty(ref) else None
+        if tip is None and not ref.startswith(peek.REMOTES):
+            return None
         with _disk_errors(self._repository), self._refs.alone():
-            try:
-                peek.read_ref(self._repository, ref)
-                return None
-            except IntegrityError:
-                pass
-            tip = self._tip_of(ref)
-            if tip is None and not ref.startswith(peek.REMOTES):
+            if not self._is_empty(ref):
                 return None
             self._put_aside(self._repository / ref)
             if tip is None:
@@ -83,6 +81,13 @@ class Mender:
                 if packed != tip:
                     self._refs.move([Move(ref, packed, tip)], barrier)
         return f"set {ref} to {tip}"
+
+    def _is_empty(self, ref: str) -> bool:
+        try:
+            peek.read_ref(self._repository, ref)
+        except IntegrityError:
+            return True
+        return False
 
     def _tip_of(self, ref: str) -> str | None:
         if ref == MAIN:
