@@ -14,7 +14,7 @@ from hermes_workflows.errors import TemporarilyLocked
 from hermes_workflows.store import damage, peek
 from hermes_workflows.store.git_ledger import GitLedger
 from hermes_workflows.store.mending import Mender
-from hermes_workflows.store.repository import GENESIS
+from hermes_workflows.store.repository import GENESIS, missing_settings
 
 HOUR, DAY = 3600.0, 86400.0
 RUN = "refs/runs/wf_a"
@@ -140,6 +140,20 @@ def test_whole_objects_are_no_finding(ledger: GitLedger, mender: Mender) -> None
     assert damage.bad_objects(ledger.path, mender.objects) == []
 
 
+@pytest.mark.parametrize("content", [b"", b"PACK"])
+def test_a_pack_that_was_cut_off_is_named(ledger: GitLedger, content: bytes) -> None:
+    git(ledger, "repack", "-adq")
+    (pack,) = (ledger.path / "objects" / "pack").glob("*.pack")
+    assert list(damage.bad_packs(ledger.path)) == []
+    whole = pack.read_bytes()
+    damaged(pack, content)
+    assert list(damage.bad_packs(ledger.path)) == [(pack, "is empty or cut off")]
+    damaged(pack, whole[:-20] + bytes(20))
+    assert list(damage.bad_packs(ledger.path)) == [(pack, "does not fit its index")]
+    pack.with_suffix(".idx").unlink()
+    assert list(damage.bad_packs(ledger.path)) == [(pack, "has no index")]
+
+
 # -- refs ----------------------------------------------------------------------------------------------------------
 
 
@@ -207,3 +221,21 @@ def test_another_ref_that_nobody_can_know_is_left(ledger: GitLedger, mender: Men
     (ledger.path / "refs/heads/topic").write_bytes(b"")
     assert mender.restore("refs/heads/topic") is None
     assert damage.empty_refs(ledger.path) == ["refs/heads/topic"]
+
+
+def test_an_emptied_head_is_written_again(ledger: GitLedger, mender: Mender) -> None:
+    assert mender.restore_head() is None
+    (ledger.path / "HEAD").write_bytes(b"")
+    assert mender.restore_head() == "let HEAD point at refs/heads/main"
+    assert git(ledger, "symbolic-ref", "HEAD").strip() == "refs/heads/main"
+
+
+def test_a_restored_mirror_is_told_what_its_config_lacks(ledger: GitLedger, tmp_path: Path) -> None:
+    assert missing_settings(ledger.path) == []
+    mirror = tmp_path / "mirror.git"
+    git(tmp_path, "clone", "-q", "--mirror", str(ledger.path), str(mirror))
+    lacking = missing_settings(mirror)
+    assert ("receive.hideRefs", "refs/runs") in lacking
+    for name, value in lacking:
+        git(mirror, "config", "--add", name, value)
+    assert missing_settings(mirror) == []

@@ -15,12 +15,17 @@ from ..registry import DatabasePaths
 from ..store import damage, peek
 from ..store.maintenance import LOOSE_LIMIT, loose_objects
 from ..store.mending import Mender
+from ..store.repository import missing_settings
 from .finding import Finding
 
 
 def examine_repository(paths: DatabasePaths, mender: Mender, clock: Clock) -> Iterator[Finding]:
     """Raises StoreFailure."""
     receipts = paths.receipts
+    if damage.has_no_head(receipts):
+        what = f"{receipts / 'HEAD'} is empty or missing, so git does not know {receipts} for a repository"
+        yield Finding("problem", what, "`doctor --fix` writes it again", repair=mender.restore_head)
+    yield from _settings(receipts)
     yield from _locks(receipts, mender, clock)
     yield from _refs(receipts, mender)
     yield from _objects(receipts, mender)
@@ -28,6 +33,12 @@ def examine_repository(paths: DatabasePaths, mender: Mender, clock: Clock) -> It
         yield Finding("warning", f"{receipts} has about {loose:,} loose objects", "hermes-workflows maintenance run")
     living = sum(map(bool, peek.list_refs(receipts, peek.RUNS).values()))
     yield Finding("ok", f"{receipts} has {living} living runs")
+
+
+def _settings(receipts: Path) -> Iterator[Finding]:
+    for name, value in missing_settings(receipts):
+        what = f"{receipts / 'config'} lacks {name} = {value}, as after it was restored from a mirror"
+        yield Finding("warning", what, f"git -C {receipts} config --add {name} {value}")
 
 
 def _locks(receipts: Path, mender: Mender, clock: Clock) -> Iterator[Finding]:
@@ -55,6 +66,9 @@ def _by_hand(receipts: Path, name: str) -> str:
 
 def _objects(receipts: Path, mender: Mender) -> Iterator[Finding]:
     """What a file system had not written when the power went; every such file was never acknowledged."""
+    for pack, wrong in damage.bad_packs(receipts):
+        hint = f"`git -C {receipts} fsck --full` says what is missing: fetch it from a clone, then move the pack away"
+        yield Finding("problem", f"{pack} {wrong}", hint)
     for bad in damage.bad_objects(receipts, mender.objects):
         what = f"{bad.path} is {'empty' if bad.empty else 'damaged'}"
         if bad.needed:

@@ -5,6 +5,7 @@ Nothing here needs the repository to be whole: each look passes over what anothe
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import zlib
@@ -67,6 +68,40 @@ def _lock_files(repository: Path) -> Iterator[Path]:
 def empty_refs(repository: Path) -> list[str]:
     """Refs whose file holds no commit id, as a power cut may leave it."""
     return sorted(name for name, commit in peek.all_refs(repository, "refs/").items() if not commit)
+
+
+def bad_packs(repository: Path) -> Iterator[tuple[Path, str]]:
+    """Packs whose ends do not fit, and what is wrong: what a power cut leaves, told without reading them whole."""
+    for pack in sorted((repository / "objects" / "pack").glob("*.pack")):
+        index = pack.with_suffix(".idx")
+        with contextlib.suppress(FileNotFoundError):  # rolled into another one by git meanwhile
+            if wrong := _wrong_with(_ends(pack), _ends(index) if index.exists() else None):
+                yield pack, wrong
+
+
+def _ends(path: Path) -> tuple[bytes, bytes]:
+    """The first bytes, and the last 40: of a pack its own checksum, of an index the pack's and its own."""
+    with path.open("rb") as file:
+        first = file.read(4)
+        file.seek(-min(path.stat().st_size, 40), os.SEEK_END)
+        return first, file.read()
+
+
+def _wrong_with(pack: tuple[bytes, bytes], index: tuple[bytes, bytes] | None) -> str | None:
+    if pack[0] != b"PACK" or len(pack[1]) < 32:
+        return "is empty or cut off"
+    if index is None:
+        return "has no index"
+    return None if pack[1][-20:] == index[1][:20] else "does not fit its index"
+
+
+def has_no_head(repository: Path) -> bool:
+    """Whether git would not know the repository for one: `HEAD` is missing, or holds nothing it could follow."""
+    try:
+        head = (repository / "HEAD").read_bytes()
+    except OSError:
+        return True
+    return not head.startswith(b"ref: refs/") and len(head.strip()) != 40
 
 
 def bad_objects(repository: Path, objects: Objects) -> list[BadObject]:

@@ -17,7 +17,7 @@ from ..core.names import run_component
 from ..errors import HermesError, IntegrityError, StoreFailure
 from . import peek
 from .commits import Commit
-from .damage import BadObject, StaleLock
+from .damage import BadObject, StaleLock, has_no_head
 from .durability import disk_for
 from .refs import Move, Patience, Refs
 from .repository import GENESIS, MAIN
@@ -81,6 +81,18 @@ class Mender:
                 if packed != tip:
                     self._refs.move([Move(ref, packed, tip)], barrier)
         return f"set {ref} to {tip}"
+
+    def restore_head(self) -> str | None:
+        """Let git know the repository for one again."""
+        if not has_no_head(self._repository):
+            return None
+        path, new = self._repository / "HEAD", self._repository / "hermes" / f"HEAD.{secrets.token_hex(4)}"
+        with _disk_errors(self._repository):
+            new.parent.mkdir(exist_ok=True)
+            new.write_text(f"ref: {MAIN}\n", encoding="ascii")
+            os.rename(new, path)
+            self._disk.sync_folder(self._repository)
+        return f"let HEAD point at {MAIN}"
 
     def _is_empty(self, ref: str) -> bool:
         try:

@@ -93,6 +93,16 @@ _CONFIG = """\
 """
 
 
+# Without these git itself, or somebody's push, may do what nobody should.
+_PROTECTING = (
+    ("gc.auto", "0"),
+    ("receive.denyNonFastForwards", "true"),
+    ("receive.denyDeletes", "true"),
+    ("receive.hideRefs", "refs/runs"),
+    ("receive.hideRefs", "refs/heads/ledger"),
+)
+
+
 def create(path: Path, durability: Durability) -> None:
     """Make an empty receipts repository at `path`, all of it or nothing. Raises StoreFailure.
 
@@ -137,6 +147,15 @@ def workspace_id(path: Path) -> str:
     if not peek.read_ref(path, MAIN):
         raise _foreign(path, "it has no branch main")
     return workspace
+
+
+def missing_settings(path: Path) -> list[tuple[str, str]]:
+    """Settings of a receipts repository that this one lacks, as after it was restored from a mirror: name and value."""
+    config = (path / "config").read_text(encoding="utf-8", errors="replace")
+    squeezed = {" ".join(line.split()).lower() for line in config.splitlines()}
+    return [
+        (name, value) for name, value in _PROTECTING if f"{name.rpartition('.')[2]} = {value}".lower() not in squeezed
+    ]
 
 
 def _foreign(path: Path, why: str) -> IntegrityError:
