@@ -171,6 +171,7 @@ def parse(text: str, path: Path) -> Registry:
     data = reader.object(reader.json(text), "", _TOP)
     dbs = dict(reader.databases(data.get("dbs", {DEFAULT_DB: DEFAULT_SQLITE})))
     _refuse_shared(path, dbs)
+    agents = dict(read_agents(reader, data.get("agents", {})))
     registry = Registry(
         root=_root_of(path.parent),
         path=path,
@@ -178,11 +179,11 @@ def parse(text: str, path: Path) -> Registry:
         operator=reader.text(data.get("operator", DEFAULT_OPERATOR), "operator"),
         redact=tuple(reader.names(data.get("redact", []), "redact")),
         keep_runs=reader.count(data.get("keep_runs", 1000), "keep_runs"),
-        agents=dict(read_agents(reader, data.get("agents", {}))),
+        agents=agents,
         environment=read_environment(reader, data.get("environment", {})),
         notify=read_command(reader, data["notify"], "notify") if "notify" in data else (),
         pull_requests=read_pull_requests(reader, data["pull_requests"]) if "pull_requests" in data else None,
-        limits=tuple(read_limits(reader, data.get("limits", {}))),
+        limits=tuple(read_limits(reader, data.get("limits", {}), agents)),
     )
     workflows = dict(reader.workflows(data.get("workflows", {}), registry))
     return registry._replace(workflows=workflows, warnings=tuple(reader.warnings))

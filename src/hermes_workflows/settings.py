@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .core.spelling import suggestion
+from .core.spelling import nearest, suggestion
 
 if TYPE_CHECKING:
     from .registry import Reader
@@ -109,13 +109,16 @@ def read_pull_requests(reader: Reader, value: Any) -> PullRequests:
     return PullRequests(repository, reader.span(parts.get("every", 60.0), f"{where}.every"))
 
 
-def read_limits(reader: Reader, value: Any) -> Iterator[tuple[str, int]]:
+def read_limits(reader: Reader, value: Any, agents: Mapping[str, AgentSettings]) -> Iterator[tuple[str, int]]:
     """How many calls of a kind (`bash`) or of one agent (`agent:writer`) may execute at once."""
     for name, number in reader.object(value, "limits").items():
         where, agent = f"limits.{name}", name.removeprefix("agent:")
         if name not in LIMITED and (agent == name or not agent):
             hint = suggestion(name, LIMITED, "kinds") + ", or agent:NAME for one agent"
             reader.fail(where, "limits nothing that a runner executes", hint)
+        if agent != name and agent not in agents and (near := nearest(agent, agents)) is not None:
+            # It may be an agent of the command line.
+            reader.warnings.append(f"{reader.path}: {where} names no agent of the registry; did you mean {near!r}?")
         yield name, reader.count(number, where, least=1)
 
 

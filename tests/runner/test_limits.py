@@ -76,6 +76,13 @@ def test_a_limit_that_limits_nothing_is_refused_with_the_nearest_word(tmp_path: 
         assert said in f"{refused.value.message} {refused.value.hint}"
 
 
+def test_a_limit_on_an_agent_that_the_registry_almost_has_is_warned_of(tmp_path: Path) -> None:
+    text = json.dumps({"agents": {"writer": "claude"}, "limits": {"agent:wrtier": 2}})
+    registry = parse(text, tmp_path / ".hermes" / "workflows.registry.json")
+    assert registry.limits == (("agent:wrtier", 2),)
+    assert registry.warnings[0].endswith("limits.agent:wrtier names no agent of the registry; did you mean 'writer'?")
+
+
 def test_a_runner_of_some_kinds_leaves_the_others_and_decides_all_the_same(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
     desk.write("""

@@ -284,16 +284,18 @@ def _response(summary: RunSummary, receipt: Receipt) -> _Changes:
 
 
 def _cancel(summary: RunSummary, receipt: Receipt) -> _Changes:
-    request, by = receipt.request or {}, receipt.execution.provenance
+    # A run that was fetched may have anything there.
+    request = receipt.request if isinstance(receipt.request, Mapping) else {}
+    by, instead = receipt.execution.provenance, request.get("superseded_by")
     # The first request says why; a later one may want the end at once, or name what has taken the run's place.
     changes = {
         "cancel_now": summary.cancel_now or request.get("now") is True,
-        "superseded_by": summary.superseded_by or request.get("superseded_by"),
+        "superseded_by": summary.superseded_by or (instead if isinstance(instead, str) else None),
     }
     if summary.cancel_requested:
         return changes
-    instead = f"superseded by {changes['superseded_by']}" if changes["superseded_by"] else "no reason given"
-    changes["cancel_requested"] = request.get("reason") or instead
+    unsaid = f"superseded by {changes['superseded_by']}" if changes["superseded_by"] else "no reason given"
+    changes["cancel_requested"] = request.get("reason") or unsaid
     # Whoever cancels a paused run wants its end, and its cleanup first.
     return {**changes, "cancel_by": {"kind": by.kind, "by": by.by} if by else None, "paused": None}
 
