@@ -195,7 +195,18 @@ def test_a_diff_of_receipts_shows_what_was_done_and_not_how_long_it_took(ledger:
     assert "duration" not in shown
 
 
-@pytest.mark.parametrize("maintenance", [["gc", "-q"], ["repack", "-adq"], ["pack-refs", "--all", "--prune"]])
+TASKS = ("gc", "commit-graph", "loose-objects", "incremental-repack")
+
+
+@pytest.mark.parametrize(
+    "maintenance",
+    [
+        ["gc", "-q"],
+        ["repack", "-adq"],
+        ["pack-refs", "--all", "--prune"],
+        ["maintenance", "run", *(f"--task={task}" for task in TASKS)],
+    ],
+)
 def test_git_tidies_up_beside_a_writer(ledger: GitLedger, maintenance: list[str]) -> None:
     start(ledger)
     failures: list[BaseException] = []
