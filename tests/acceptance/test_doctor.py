@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from tests.acceptance.command_line import REGISTRY, Place, Said, place
+from tests.acceptance.workspaces import Site
 
 NOBODY = 65534
 
@@ -161,6 +162,21 @@ def test_a_workspace_of_another_user_works_and_is_told(here: Place) -> None:
     assert said.code == 0, said.stdout
     assert any(f"{here.receipts} belongs to " in what for what in told(said, "warning"))
     assert any("anybody on this machine may change" in what for what in told(said, "warning"))
+
+
+def test_nothing_that_living_runners_do_is_taken_for_a_fault(tmp_path: Path) -> None:
+    site = Site(tmp_path / "ws")
+    for number in range(4):
+        site.start("steps", f"run-{number}", {"n": 40})
+    runners = [site.runner("--worker-id", f"runner-{number}", idle=0.5) for number in range(2)]
+    looks = 0
+    while any(runner.lives() for runner in runners):
+        found = site.run("doctor", "--fix").json
+        looks += 1
+        assert (found["repaired"], [one for one in found["findings"] if one["level"] == "problem"]) == ([], [])
+    assert looks > 1
+    assert {run["result"] for run in site.statuses().values()} == {40}
+    site.assert_sound()
 
 
 def test_a_terminal_shows_what_was_mended_first(here: Place) -> None:
