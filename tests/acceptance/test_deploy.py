@@ -150,6 +150,19 @@ def test_the_systemd_unit_restarts_watches_and_signals_the_runner_alone() -> Non
     assert (service["Restart"], float(service["WatchdogSec"])) == ("always", 120.0)
 
 
+def test_a_runner_that_a_watchdog_ends_says_where_it_was(made: Place, tmp_path: Path) -> None:
+    with supervisor(tmp_path) as listening, (tmp_path / "stderr").open("wb") as stderr:
+        words = [*PROGRAM, "runner", "run"]
+        environment = made.env() | {"NOTIFY_SOCKET": str(tmp_path / "notify")}
+        child = subprocess.Popen(words, cwd=made.root, env=environment, stdout=subprocess.DEVNULL, stderr=stderr)
+        hear(listening, "READY=1")
+        child.send_signal(signal.SIGABRT)
+        assert child.wait(DEADLINE) == -signal.SIGABRT
+    said = (tmp_path / "stderr").read_text()
+    assert "Fatal Python error: Aborted" in said
+    assert re.search(r'worker.py", line \d+ in _loop', said)
+
+
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="there is no systemd here")
 def test_systemd_itself_finds_nothing_wrong_with_the_unit(tmp_path: Path) -> None:
     text = re.sub(r"%h/project/\S+/hermes-workflows", sys.executable, UNIT.read_text())

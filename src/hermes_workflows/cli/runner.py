@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import signal
 import socket
@@ -149,6 +150,9 @@ def _work(session: Session, *, config: str | None, dbs: Sequence[str], once: boo
     from ..runner.worker import Runner, RunnerOptions
 
     fix_hash_seed(session)
+    if session.own_process:
+        # A watchdog ends a process that hangs by SIGABRT: then it says where every thread of it was.
+        faulthandler.enable(file=2)
     scope = Scope(session, config, dbs[0] if dbs else None)
     agents = chosen_agents(options, session.environment, scope.start)
     name = options.pop("worker_id") or _worker_id()
