@@ -9,12 +9,13 @@ export PYTHON
 # Tests and the demo start programs of their own: those must not take this make's job slots for theirs.
 unexport MAKEFLAGS MFLAGS MAKELEVEL
 
-.PHONY: help demo test test-agents check format bench docs clean
+.PHONY: help demo test test-agents soak check format bench docs clean
 
 help:
 	@echo "make demo     the README's quickstart, in a temporary workspace"
 	@echo "make test     the tests"
 	@echo "make test-agents   the presets against the real agent programs, which it installs; ARGS=claude for one"
+	@echo "make soak     three runners for five minutes under everything; SOAK_SECONDS, SOAK_RUNS and SOAK_SEED are obeyed"
 	@echo "make check    format, lint, types, import rules, sizes"
 	@echo "make format   what check can mend by itself"
 	@echo "make bench    speed and memory, printed, never judged"
@@ -32,6 +33,11 @@ test:
 test-agents:
 	@sh scripts/environment.sh $(VENV)
 	@$(BIN)/python scripts/test_agents.py $(ARGS)
+
+soak:
+	@sh scripts/environment.sh $(VENV) dev
+	@SOAK_SECONDS=$${SOAK_SECONDS:-300} SOAK_RUNS=$${SOAK_RUNS:-200} \
+		$(BIN)/python -m pytest tests/soak -s -o faulthandler_timeout=1800 $(ARGS)
 
 check:
 	@sh scripts/environment.sh $(VENV) dev

@@ -88,7 +88,7 @@ async def fan(inputs: Size) -> int:
 @workflow
 async def shell(inputs: Size) -> list[str]:
     async def one(n: int) -> str:
-        return (await bash(f"echo begin; sleep 0.2; echo {n}", check=True)).stdout.split()[1]
+        return (await bash(f"echo begin; sleep 0.5; echo {n}", check=True)).stdout.split()[1]
     return await pipeline(range(inputs.n), one, lambda text: bash(["echo", text + "!"], name="shout"), text_of)
 
 

@@ -40,27 +40,31 @@ class People:
         self.started[name] = flow
         return True
 
-    def round(self, *, quiet: bool = False) -> dict[str, Any]:
-        """Do what the open runs want, and return them; `quiet` people pause nothing and resume everything."""
-        open_runs = self.open_runs()
+    def round(self, *, quiet: bool = False) -> dict[str, Any] | None:
+        """Do what the open runs want, and return them; None when they could not be listed.
+
+        `quiet` people leave nothing undone, pause nothing and resume everything.
+        """
+        open_runs = self._open_runs()
+        if open_runs is None:
+            return None
         for name, run in open_runs.items():
             if run["paused"] is not None:
                 if quiet or self.chance.random() < 0.3:
                     self._say("resume", name, *_BY)
             elif run["state"] == "stuck":
                 self._mend(name, run)
-            else:
+            elif quiet or self.chance.random() < 0.4:
                 self._serve(name, run)
         if open_runs and not quiet and self.chance.random() < 0.2:
             self._say("pause", self.chance.choice(list(open_runs)), "--reason", "a break", *_BY)
         return open_runs
 
-    def open_runs(self) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for status in ("running", "waiting"):
-            shown = self._say("list", "--status", status, "--limit", "1000")
-            found |= {run["workflow_id"]: run for run in (shown.json if shown else [])}
-        return found
+    def _open_runs(self) -> dict[str, Any] | None:
+        lists = [self._say("list", "--status", status, "--limit", "1000") for status in ("running", "waiting")]
+        if None in lists:
+            return None
+        return {run["workflow_id"]: run for shown in lists if shown for run in shown.json}
 
     def _serve(self, name: str, run: Mapping[str, Any]) -> None:
         flow = name.partition("-")[0]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import random
+import shutil
 import signal
+import sqlite3
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from tests.acceptance.clocks import ShiftedClock, set_clock
@@ -45,13 +48,20 @@ class SmallDisk:
             subprocess.run(["umount", "-l", self.folder], check=True)
 
     def _used(self) -> int:
-        import os
-
         disk = os.statvfs(self.folder)
         return (disk.f_blocks - disk.f_bfree) * disk.f_frsize
 
     def _mount(self, *arguments: str) -> bool:
         return subprocess.run(["mount", *arguments, self.folder], capture_output=True, check=False).returncode == 0
+
+
+def holders(site: Site) -> str:
+    """The processes that hold leases; nothing while the file is being made."""
+    try:
+        with closing(sqlite3.connect(f"file:{site.sqlite}?mode=ro", uri=True)) as connection:
+            return str(connection.execute("SELECT holder FROM work WHERE state = 'leased'").fetchall())
+    except sqlite3.Error:
+        return ""
 
 
 class Trouble:
@@ -78,6 +88,8 @@ class Trouble:
             self.suspend: 1,
             self.maintain: 3,
             self.lose_index: 1,
+            self.damage_index: 1,
+            self.age_index: 2,
             self.fill: 2,
         }
 
@@ -99,10 +111,19 @@ class Trouble:
         return self.site.runner("--worker-id", f"runner-{place}", "--lease-seconds", "4", "--concurrency", "4")
 
     def kill(self) -> None:
+        """Mostly one at work; another one takes its name and its place."""
         place = self.chance.randrange(RUNNERS)
         self._go_on(place)
+        if self.chance.random() < 0.7:
+            self._wait_until_at_work(self.runners[place])
+        time.sleep(self.chance.uniform(0.0, 0.03))
         self.runners[place].kill()
         self.runners[place] = self._runner(place)
+
+    def _wait_until_at_work(self, victim: Child) -> None:
+        until = time.monotonic() + 0.3
+        while time.monotonic() < until and f" {victim.pid}," not in holders(self.site):
+            time.sleep(0.002)
 
     def stop(self) -> None:
         """For a moment, or for longer than its leases."""
@@ -155,6 +176,32 @@ class Trouble:
     def lose_index(self) -> None:
         for file in self.site.sqlite.parent.glob("workflows.sqlite*"):
             file.unlink(missing_ok=True)
+
+    def damage_index(self) -> None:
+        with suppress(OSError):
+            how = self.chance.choice([b"", b"garbage" * 2000, None])
+            if how is None:
+                os.truncate(self.site.sqlite, 5000)
+            else:
+                self.site.sqlite.write_bytes(how)
+
+    def age_index(self) -> None:
+        """Somebody puts back a copy: the next time, of what is there now."""
+        copy = self._clock.with_suffix(".sqlite")
+        if copy.exists():
+            for ending in ("-wal", "-shm"):
+                self.site.sqlite.with_name(self.site.sqlite.name + ending).unlink(missing_ok=True)
+            with suppress(OSError):
+                shutil.copy(copy, self.site.sqlite.with_name("copy"))
+                os.replace(self.site.sqlite.with_name("copy"), self.site.sqlite)
+            copy.unlink()
+            return
+        with (
+            suppress(sqlite3.Error),
+            closing(sqlite3.connect(f"file:{self.site.sqlite}?mode=ro", uri=True)) as old,
+            closing(sqlite3.connect(copy)) as new,
+        ):
+            old.backup(new)
 
     def fill(self) -> None:
         if not self.full and self.disk.fill():

@@ -64,7 +64,9 @@ class Truth:
         facts = facts._replace(receipts=str(self.site.receipts), ref=f"runs/{run_id}")
         facts = facts._replace(free=None if told.end else _free(self.site.receipts))
         names = {run_id, *told.children.values()}
-        claimed = [(row["run_id"], row["key"], row["token"], row["claims"]) for row in rows.work if row["run_id"] in names]
+        claimed = [
+            (row["run_id"], row["key"], row["token"], row["claims"]) for row in rows.work if row["run_id"] in names
+        ]
         tips = [each.tip for each in (told, *below.values()) if each]
         return Seen(facts, (_without_time(facts), claimed, tips))
 
@@ -75,7 +77,11 @@ class Truth:
                 connection.execute("BEGIN")
                 tables = [
                     [dict(row) for row in connection.execute(f"SELECT * FROM {name} ORDER BY {order}")]
-                    for name, order in (("work", "id"), ("stuck", "since, run_id, kind, key"), ("runners", "started_at"))
+                    for name, order in (
+                        ("work", "id"),
+                        ("stuck", "since, run_id, kind, key"),
+                        ("runners", "started_at"),
+                    )
                 ]
                 runs = frozenset(name for (name,) in map(tuple, connection.execute("SELECT run_id FROM runs")))
         except sqlite3.Error:
