@@ -175,7 +175,8 @@ def facts_of(seen: Observed, operator: str, clock: Clock, database: str | None =
 
 def _of_runners(seen: Observed, leased: Sequence[WorkRow], clock: Clock, database: str | None) -> dict[str, Any]:
     lives = living(seen.runners, clock)
-    why_not = [unable(row, seen.summary.python, database) for row in lives["up"]]
+    kinds = {row.work.kind for row in seen.work if is_open(row)}
+    why_not = [unable(row, seen.summary.python, database, kinds) for row in lives["up"]]
     others = [f"{row.runner_id} works on another database, {row.database}" for row in seen.others]
     deaf = {row.runner_id for row in lives["deaf"]} - {row.runner_id for row in lives["up"]}
     notes = [line for row in lives["up"] for line in row.executing]

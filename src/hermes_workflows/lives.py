@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Literal
 from .core.durations import lasting
 from .core.state_facts import DEAF_SECONDS
 from .errors import HermesError
+from .settings import LIMITED
 from .store.fast_status import DatabaseGone, FastIndex
 from .store.liveness import Process
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
     from pathlib import Path
 
     from .core.clock import Clock
@@ -59,12 +60,17 @@ def named(row: RunnerRow) -> str:
     return f"{row.runner_id} (pid {row.pid} on {row.host})"
 
 
-def unable(row: RunnerRow, python: str | None, database: str | None) -> str | None:
-    """Why a runner that is up could not move a run of this Python in this database; None when it could."""
+def unable(row: RunnerRow, python: str | None, database: str | None, kinds: Collection[str]) -> str | None:
+    """Why a runner that is up could not move a run of this Python in this database; None when it could.
+
+    `kinds` are those of the run's queued work; every runner decides, whatever it executes.
+    """
     if database and row.database and not _is_same(row.database, database):
         return f"{row.runner_id} works on another database, {row.database}"
     if python and row.python and row.python != python:
         return f"{row.runner_id} is Python {row.python}, and the run was started under {python}"
+    if kinds and row.only and all(kind in LIMITED and kind not in row.only for kind in kinds):
+        return f"{row.runner_id} executes only {', '.join(row.only)}"
     return f"{row.runner_id} is draining: it takes nothing new" if row.draining else None
 
 

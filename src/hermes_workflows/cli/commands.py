@@ -33,6 +33,7 @@ _COMMANDS: Mapping[str, tuple[str, str, str]] = {
     "worker": ("runner", "worker", "The older name of `runner run`."),
     "status": ("status", "status", "Show one run."),
     "list": ("status", "list_runs", "Show runs, newest first."),
+    "watch": ("watch", "watch", "Show runs and runners as they move."),
     "log": ("log", "log", "List the receipts of a run, or the runs."),
     "show": ("look", "show", "Show a run, or one of its calls with all it says."),
     "signal": ("signal", "signal", "Send a run an event it waits for."),

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..errors import TemporarilyLocked
+from ..lives import is_healthy
 from .completion import complete_runs, complete_workflows
+from .progress import exit_code, progress
 from .scope import Scope, scoped
 from .seen import Shown
 from .show import run_document, status_text
@@ -17,9 +18,9 @@ if TYPE_CHECKING:
     from ..core.summary import RunSummary
     from ..workspace import Workspace
 
-# How `--wait` and `--drain` end, by what became of the run (DESIGN §5).
-_EXIT = {"completed": 0, "failed": 1, "cancelled": 1, "waiting": 3, "running": TemporarilyLocked.exit_code}
 _LOOK_SECONDS = 0.05
+# What one runner gives up another one may take up: for so long, in seconds, that may be on its way.
+_GIVEN_UP_SECONDS = 3.0
 
 
 @click.command("run")
@@ -69,15 +70,16 @@ def run(
     with scope.open(paths, create=True, loader=loader) as workspace:
         summary = workspace.start(loaded.ref, given, run_id=run_id, deadline=until)
         warn_of_split(scope, workspace)
-        if drain:
-            summary = _drain(scope, workspace, summary.run_id)
-        elif wait:
-            summary = _wait(workspace, summary.run_id, timeout)
+        if drain or wait:
+            with progress(scope, workspace, summary.run_id):
+                summary = (
+                    _drain(scope, workspace, summary.run_id)
+                    if drain
+                    else _wait(scope, workspace, summary.run_id, timeout)
+                )
         state = workspace.observe(summary)
         scope.output.data(run_document(summary), lambda: status_text(Shown(summary, state)))
-        # A question that a child asks is one of the run's own: nothing moves until somebody answers.
-        became = "waiting" if state.state == "waiting" else summary.status
-        return _EXIT[became] if wait or drain else 0
+        return exit_code(workspace, summary, state) if wait or drain else 0
 
 
 @click.command("cancel")
@@ -111,7 +113,8 @@ def cancel(
         summary = workspace.control(name, "cancel", reason=reason, by=provenance(by), now=now, superseded_by=instead)
         warn_of_split(scope, workspace)
         if wait:
-            summary = _wait(workspace, name, timeout, ends_only=True)
+            with progress(scope, workspace, name):
+                summary = _wait(scope, workspace, name, timeout, ends_only=True)
         document = run_document(summary) | {"cancel": "cancelled" if summary.ended else "requested"}
         state = workspace.observe(summary)
         scope.output.data(document, lambda: f"cancel: {document['cancel']}\n{status_text(Shown(summary, state))}")
@@ -132,13 +135,22 @@ def _drain(scope: Scope, workspace: Workspace, run_id: str) -> RunSummary:
     return workspace.summary(run_id)
 
 
-def _wait(workspace: Workspace, run_id: str, timeout: float | None, *, ends_only: bool = False) -> RunSummary:
-    """Look until the run has ended or, unless `ends_only`, waits for a person."""
-    deadline = None if timeout is None else workspace.clock.elapsed() + timeout
+def _wait(
+    scope: Scope, workspace: Workspace, run_id: str, timeout: float | None, *, ends_only: bool = False
+) -> RunSummary:
+    """Look until the run has ended or, unless `ends_only`, waits for a person: to answer, or to mend something."""
+    clock = workspace.clock
+    deadline = None if timeout is None else clock.elapsed() + timeout
+    given_up: float | None = None
+    if not any(is_healthy(row, clock) for row in workspace.queue.runners()):
+        scope.output.talk("no runner is up here: hermes-workflows runner run")
     while True:
         summary = workspace.summary(run_id)
         if summary.ended or (not ends_only and workspace.observe(summary).state == "waiting"):
             return summary
-        if deadline is not None and workspace.clock.elapsed() >= deadline:
+        now = clock.elapsed()
+        given_up = (given_up or now) if not ends_only and workspace.queue.stuck(run_id) else None
+        late = deadline is not None and now >= deadline
+        if late or (given_up is not None and now - given_up >= _GIVEN_UP_SECONDS):
             return summary
         time.sleep(_LOOK_SECONDS)

@@ -14,7 +14,7 @@ import click
 
 from ..core.spelling import suggestion
 from ..facts import is_open, runnable
-from ..lives import is_healthy
+from ..lives import life_of
 from ..registry import DatabasePaths
 from ..settings import LIMITED
 from ..store.row_keys import FOREVER
@@ -24,8 +24,8 @@ from .draining import drain_runners
 from .hashseed import fix_hash_seed
 from .logs import Logging, chosen_file, log_options, telling
 from .scope import Scope, Session, output_options, scoped
-from .seen import work_document
-from .show import columns, runner_document
+from .seen import runner_document, runner_lines, work_document
+from .show import columns
 
 if TYPE_CHECKING:
     from ..runner.worker import Runner, RunnerReport
@@ -107,21 +107,18 @@ runner.add_command(drain_runners)
 def status(scope: Scope) -> None:
     """Show runners, their heartbeats, and what is queued; changes nothing."""
     with scope.look() as workspace:
-        runners = [(row, is_healthy(row, scope.clock)) for row in workspace.queue.runners()]
+        runners = workspace.queue.runners()
         work = [row for row in workspace.queue.work() if row.work.visible_at < FOREVER]
         due = runnable(work, workspace.queue.stuck(), scope.clock)
     document = {
         "database": str(scope.paths().sqlite),
-        "runners": [runner_document(row, healthy) for row, healthy in runners],
+        "runners": [runner_document(row, life_of(row, scope.clock)) for row in runners],
         "work": [work_document(row) for row in work],
         "queued": sum(map(is_open, work)),
         "runnable": len(due),
     }
     lines = [f"{document['queued']} queued, {document['runnable']} of them runnable now", ""]
-    lines += [
-        f"{row.runner_id}: {'up' if healthy else 'gone'}, heartbeat {row.heartbeat_at}, pid {row.pid} on {row.host}"
-        for row, healthy in runners
-    ] or ["no runners"]
+    lines += [line for row in runners for line in runner_lines(row, scope.clock)] or ["no runners"]
     rows = [
         (row.status, f"{row.work.run_id} {row.work.kind} {row.work.key} {row.runner or ''}".strip()) for row in work
     ]

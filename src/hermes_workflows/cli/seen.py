@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..core.durations import lasting
 from ..facts import Child, children_of, last_line, seconds_in_hand, state_of, waiting_since, within_workspace
+from ..lives import named, told
 from ..store.row_keys import FOREVER
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from ..core.states import OperationalState
     from ..core.summary import RunSummary
     from ..facts import Observed
+    from ..lives import Life
     from ..registry import DatabasePaths
     from ..store.queue_port import RunnerRow, Stuck, WorkRow
 
@@ -95,6 +97,23 @@ def pending_line(pending: Pending) -> str:
     if row.status == "expired":
         return f"{what}: lost by {row.runner}, claimed {row.claims} times"
     return f"{what}: due in {lasting(-seconds)}" if seconds < 0 else f"{what}: queued for {lasting(seconds)}"
+
+
+def runner_document(row: RunnerRow, life: Life) -> dict[str, Any]:
+    lists = {name: list(getattr(row, name)) for name in ("executing", "agents", "only")}
+    return {**vars(row), **lists, "said": dict(row.said), "life": life, "healthy": life == "up"}
+
+
+def runner_lines(row: RunnerRow, clock: Clock) -> list[str]:
+    """How a runner is, and below it what it has in hand with the last line of each."""
+    hands = sum(not each.startswith("$") for each in row.executing)
+    facts = [f"heartbeat {row.heartbeat_at}", f"{hands} in hand"]
+    facts += [f"only {', '.join(row.only)}"] if row.only else []
+    facts += ["draining"] if row.draining else []
+    lines = [f"{named(row)} {told(row, clock)}: {', '.join(facts)}"]
+    return lines + [
+        f"  {each.removeprefix('$')}{f': {row.said[each]}' if each in row.said else ''}" for each in row.executing
+    ]
 
 
 def mark_document(mark: Stuck) -> dict[str, Any]:

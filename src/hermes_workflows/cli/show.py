@@ -16,7 +16,7 @@ from .seen import few, mark_document, pending_document, pending_line
 if TYPE_CHECKING:
     from ..core.summary import Event, OpenReview, RunSummary
     from ..facts import Child
-    from ..store.queue_port import ReviewRow, RunnerRow
+    from ..store.queue_port import ReviewRow
     from .seen import Shown
 
 _LINE = 72
@@ -157,10 +157,6 @@ def review_row(row: ReviewRow) -> tuple[str, ...]:
     if row.provenance:
         who = f"{row.provenance.get('by')} ({row.provenance.get('kind')})"
     return row.run_id, row.key, row.status, who, row.requested_at or "", one_line(row.prompt, 50)
-
-
-def runner_document(row: RunnerRow, healthy: bool) -> dict[str, Any]:
-    return vars(row) | {"executing": list(row.executing), "healthy": healthy}
 
 
 def as_json(document: Any) -> bytes:

@@ -19,6 +19,7 @@ from .records import log
 # In seconds: how often to look whether calls were withdrawn, and whether there is something new to tell.
 TICK_SECONDS = 1.0
 _HEARTBEAT_SECONDS = 5.0
+_LINE_SECONDS = 2.0
 
 
 @dataclass
@@ -88,6 +89,7 @@ class Keeper:
         self._kept = kept
         self._loop = loop
         self._told: Sequence[str] = ()
+        self._said: Sequence[str] = ()
         self._silence = Silence()
         self._ended = threading.Event()
         self._row = RunnerRow(
@@ -125,7 +127,7 @@ class Keeper:
             if now - renewed >= self._lease_seconds / 3 or any(kept.withdrawn.is_set() for kept in self._kept):
                 renewed = now
                 self._renew()
-            if now - beaten >= min(_HEARTBEAT_SECONDS, self._lease_seconds / 3) or self._news() != self._told:
+            if now - beaten >= self._patience():
                 beaten = now
                 self._beat()
 
@@ -144,7 +146,7 @@ class Keeper:
             self._loop.drain()
 
     def _beat(self) -> None:
-        notes, self._told = self._loop.notes(), self._news()
+        notes, self._told, self._said = self._loop.notes(), self._news(), self._lines()
         for kept in self._kept:
             executing = [shown(lease) for lease in kept.leases()]
             row = replace(
@@ -159,6 +161,16 @@ class Keeper:
                 draining=self._loop.draining(),
             )
             self._guarded(lambda kept=kept, row=row: kept.heartbeat(row))  # type: ignore[misc]
+
+    def _patience(self) -> float:
+        """How old a heartbeat may become, in seconds: what is new is told at once, a line that was printed soon."""
+        if self._news() != self._told:
+            return 0.0
+        longest = _LINE_SECONDS if self._lines() != self._said else _HEARTBEAT_SECONDS
+        return min(longest, self._lease_seconds / 3)
+
+    def _lines(self) -> Sequence[str]:
+        return [line for kept in self._kept for line in kept.said().values()]
 
     def _news(self) -> Sequence[str]:
         """What is told at once, and not only with the next heartbeat."""
