@@ -436,3 +436,14 @@ def test_nothing_follows_the_result_in_its_own_commit() -> None:
     both = replace(END, added={**END.added, "steps/late.json": step(3, "late")})
     found = findings(START, WORK, both)
     assert Finding("c2", "steps/late.json", "was added after the run had its result") in found
+
+
+@pytest.mark.parametrize(
+    "returns",
+    [{"enum": 5}, {"$$defs": 5}, {"properties": 5}, {"anyOf": 5}, {"items": {"required": {}}}, {"$$ref": {}}],
+)
+def test_a_question_whose_schema_is_none_is_found(returns: dict[str, Any]) -> None:
+    asked = {"prompt": "?", "input": None, "returns": returns, "assignee": None}
+    made = review(1, request=asked)
+    found = findings(START, CommitFacts("c1", 1, {layout.request("q"): made}, message=files(1)))
+    assert any(each.path == layout.request("q") and "not its request's" in each.message for each in found)

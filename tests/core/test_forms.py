@@ -99,5 +99,21 @@ def test_a_schema_that_refers_to_itself_ends() -> None:
     assert form_of({"$ref": "#/$defs/A", "$defs": {"A": {"$ref": "#/$defs/A"}}}).fields[0].kind == "json"
 
 
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"anyOf": 5},
+        {"anyOf": [True, {"type": "null"}]},
+        {"$ref": "#/$defs/A", "$defs": 5},
+        {"$ref": "#/$defs/A", "$defs": {"A": 5}},
+        {"enum": 5},
+        {"properties": {"a": True}, "required": 5},
+    ],
+)
+def test_a_schema_that_is_none_asks_for_json(schema: dict[str, Any]) -> None:
+    """A question that was fetched may hold anything, and is shown all the same."""
+    assert [field.kind for field in form_of(schema).fields] == ["json"]
+
+
 def test_an_object_is_assembled_from_what_was_given_only() -> None:
     assert form_of(REVIEW).assemble({"action": "approve"}) == {"action": "approve"}

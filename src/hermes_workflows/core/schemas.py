@@ -104,8 +104,12 @@ def reduced_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Only what decides whether a value is valid, in one order and with numbered definitions.
 
     So a new title, docstring or class name, and another order of fields or choices, leave a fingerprint alone.
+    Raises InvalidInput for what is no schema.
     """
-    return _Reduction(schema.get("$defs", {})).document(schema)
+    definitions = schema.get("$defs", {})
+    if not isinstance(definitions, Mapping):
+        raise InvalidInput("'$defs' of a JSON Schema must be an object")
+    return _Reduction(definitions).document(schema)
 
 
 def name_of(tp: Any) -> str:
@@ -141,6 +145,10 @@ class _Reduction:
     def schema(self, node: Any) -> Any:
         if not isinstance(node, Mapping):
             return node
+        if wrong := next(
+            (key for key, shape in _SHAPES.items() if key in node and not isinstance(node[key], shape)), None
+        ):
+            raise InvalidInput(f"{wrong!r} of a JSON Schema cannot be {node[wrong]!r:.40}")
         reduced = {key: self.keyword(key, node[key]) for key in sorted(node) if key in _KEPT}
         if reduced.get("additionalProperties") is True:
             del reduced["additionalProperties"]
@@ -166,4 +174,12 @@ class _Reduction:
         return _REFERENCE + self._numbers.setdefault(name, str(len(self._numbers) + 1))
 
 
+# A schema may come from a file that anybody has written.
+_SHAPES: Mapping[str, type] = {
+    "$ref": str,
+    "enum": list,
+    "required": list,
+    **dict.fromkeys(_MAPS_OF_SCHEMAS, Mapping),
+    **dict.fromkeys(_LISTS_OF_SCHEMAS, list),
+}
 _KEPT = _MAPS_OF_SCHEMAS | _LISTS_OF_SCHEMAS | _SCHEMAS | _VALUES | {"$ref"}

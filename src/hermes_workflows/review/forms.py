@@ -57,12 +57,13 @@ class Form:
 
 def form_of(schema: Mapping[str, Any]) -> Form:
     """The fields that an answer to this schema has, in the order the author wrote them."""
-    top, nullable = _resolved(schema, schema)
+    top, nullable = resolved(schema, schema)
     properties = top.get("properties")
     if nullable or not isinstance(properties, Mapping) or not properties:
         return Form((_field("", schema, schema, required=True),))
-    required = set(top.get("required", ()))
-    return Form(tuple(_field(name, part, schema, required=name in required) for name, part in properties.items()))
+    required = _list(top.get("required"))
+    fields = (_field(name, _object(part), schema, required=name in required) for name, part in properties.items())
+    return Form(tuple(fields))
 
 
 def read(field: Field, text: str) -> Plain:
@@ -86,26 +87,35 @@ def read(field: Field, text: str) -> Plain:
 
 
 def _field(name: str, schema: Mapping[str, Any], root: Mapping[str, Any], *, required: bool) -> Field:
-    part, nullable = _resolved(schema, root)
-    choices = tuple(part["enum"]) if "enum" in part else (part["const"],) if "const" in part else ()
+    part, nullable = resolved(schema, root)
+    choices = tuple(_list(part["enum"])) if "enum" in part else (part["const"],) if "const" in part else ()
     kind: Kind = "choice" if choices else _KINDS.get(str(part.get("type")), "json")
     about = str(schema.get("description") or part.get("description") or "")
     return Field(name, kind, required, choices, nullable, schema.get("default"), about)
 
 
-def _resolved(schema: Mapping[str, Any], root: Mapping[str, Any]) -> tuple[Mapping[str, Any], bool]:
+def resolved(schema: Mapping[str, Any], root: Mapping[str, Any]) -> tuple[Mapping[str, Any], bool]:
     """The schema behind references and `Optional`, and whether null is allowed."""
     nullable, seen = False, 0
     while seen < 20:
         seen += 1
         if (name := str(schema.get("$ref", ""))).startswith("#/$defs/"):
-            schema = root.get("$defs", {}).get(name.removeprefix("#/$defs/"), {})
+            schema = _object(_object(root.get("$defs")).get(name.removeprefix("#/$defs/")))
             continue
-        parts = [part for part in schema.get("anyOf", ()) if part.get("type") != "null"]
-        if "anyOf" not in schema or len(parts) != 1:
+        parts = [part for part in map(_object, _list(schema.get("anyOf"))) if part.get("type") != "null"]
+        if len(parts) != 1:
             return schema, nullable
         nullable, schema = True, parts[0]
     return {}, nullable
+
+
+def _object(part: Any) -> Mapping[str, Any]:
+    """A question may have come from elsewhere, with a schema that is none."""
+    return part if isinstance(part, Mapping) else {}
+
+
+def _list(part: Any) -> list[Any]:
+    return part if isinstance(part, list) else []
 
 
 def _choice(field: Field, text: str) -> Plain:
