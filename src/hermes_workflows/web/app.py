@@ -14,7 +14,7 @@ from starlette.staticfiles import StaticFiles
 from ..workspace import Workspace
 from .errors import HANDLERS
 from .opened import Opened
-from .pages import inbox
+from .pages import artifact, inbox, review
 from .rendering import HERE
 from .security import Gate
 from .sessions import Sessions
@@ -51,5 +51,7 @@ def create_app(settings: WebSettings, workspaces: Sequence[Workspace] | None = N
 def _routes() -> list[BaseRoute]:
     return [
         *inbox.ROUTES,
+        *review.ROUTES,
+        *artifact.ROUTES,
         Mount("/static", StaticFiles(directory=HERE / "static"), name="static"),
     ]

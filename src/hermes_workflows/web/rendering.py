@@ -54,8 +54,16 @@ def pretty(value: Any) -> str:
 
 
 def since(moment: str | None, now: datetime) -> str:
-    """How long ago `moment` was; "" when it is unknown."""
+    """How long `moment` lies before `now`; "" when it is unknown."""
     return lasting((now - parse_time(moment)).total_seconds()) if moment else ""
+
+
+def until(moment: str | None, now: datetime) -> str:
+    """How long it is until `moment`, as `in 3 h`, or `expired`; "" when there is none."""
+    if not moment:
+        return ""
+    left = (parse_time(moment) - now).total_seconds()
+    return f"in {lasting(left)}" if left > 0 else "expired"
 
 
 def _waiting(every: Opened) -> int:

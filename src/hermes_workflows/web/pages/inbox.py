@@ -10,10 +10,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from ...core.timestamps import parse_time, render_time
 from ...store.queue_port import ReviewRow
 from ...workspace import Workspace
-from ..rendering import opened, page, segment, since
+from ..rendering import opened, page, segment, since, until
 
 _LINE = 160
 
@@ -81,10 +80,6 @@ def _rows(workspace: Workspace, state: str) -> Iterator[Waiting]:
 def _row(workspace: Workspace, row: ReviewRow, workflow: str) -> Waiting:
     now = workspace.clock.now()
     prompt = " ".join(row.prompt.split())
-    left = ""
-    if row.expires_at and row.status == "open":
-        over = row.expires_at <= render_time(now)
-        left = "expired" if over else f"in {since(render_time(now), parse_time(row.expires_at))}"
     return Waiting(
         href=f"/reviews/{segment(row.run_id)}/{segment(row.key)}",
         run_id=row.run_id,
@@ -96,7 +91,7 @@ def _row(workspace: Workspace, row: ReviewRow, workflow: str) -> Waiting:
         asked=row.requested_at or "",
         age=since(row.requested_at, now),
         expires=row.expires_at or "",
-        left=left,
+        left=until(row.expires_at, now) if row.status == "open" else "",
     )
 
 

@@ -23,3 +23,56 @@ document.addEventListener("keydown", (event) => {
   event.preventDefault();
   act();
 });
+
+// The buttons of a question get the focus, never the press: Enter is the second thought.
+function toAction(number) {
+  const button = document.querySelector(`[data-action="${number}"]`);
+  if (button) {
+    button.focus();
+    return;
+  }
+  const item = document.activeElement?.closest?.("[data-item]");
+  if (item) location.assign(`${item.href}#action-${number}`);
+}
+keys.a = () => toAction(1);
+keys.r = () => toAction(2);
+const wanted = /^#action-([12])$/.exec(location.hash);
+if (wanted) toAction(wanted[1]);
+
+// What does not fit is said while it is typed, by the same rules that hold when it is sent.
+const form = document.querySelector("form[data-check]");
+if (form) {
+  let timer = 0;
+  let turn = 0;
+  const place = (pointer) => {
+    for (let at = pointer; at; at = at.slice(0, at.lastIndexOf("/"))) {
+      const found = form.querySelector(`[data-errors="${CSS.escape(at)}"]`);
+      if (found) return [found, pointer.slice(at.length)];
+    }
+    return [form.querySelector('[data-errors=""]'), pointer];
+  };
+  const show = (errors) => {
+    for (const each of form.querySelectorAll("[data-errors]")) each.replaceChildren();
+    for (const { field, reason } of errors) {
+      const [target, rest] = place(field);
+      const line = document.createElement("p");
+      line.textContent = rest ? `${rest} ${reason}` : reason;
+      target.append(line);
+    }
+  };
+  const touched = new Set();
+  const check = async () => {
+    const mine = ++turn;
+    const body = new URLSearchParams(new FormData(form));
+    const answer = await fetch(form.dataset.check, { method: "POST", body }).catch(() => null);
+    if (!answer?.ok || mine !== turn) return;
+    const errors = await answer.json();
+    // Of fields that nobody has been at yet, nothing is wrong yet.
+    show(errors.filter(({ field }) => [...touched].some((name) => name === "_json" || `f${field}`.startsWith(name))));
+  };
+  form.addEventListener("input", (event) => {
+    touched.add(event.target.name);
+    clearTimeout(timer);
+    timer = setTimeout(check, 400);
+  });
+}

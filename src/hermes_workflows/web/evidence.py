@@ -1,0 +1,107 @@
+"""What stands beside a question, as pieces that a template can show: text as Markdown, diffs, values as fields.
+
+Foreign text all of it. What it claims to be decides how it looks, and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any, Final, Literal
+
+from ..core.changes import ABSENT, Change
+from ..core.outline import Ran, outcome
+from ..core.receipts import ReviewReceipt
+from ..review.evidence import evidence_of
+from .rendering import pretty
+
+_DIFF_STARTS: Final = ("diff --git ", "--- ", "@@ -", "Index: ")
+_PROSE: Final = frozenset({".md", ".markdown", ".txt", ".rst", ""})
+# Calls whose words are shown: the newest, since those led to the question.
+_CALLS: Final = 20
+
+
+@dataclass(frozen=True)
+class DiffLine:
+    kind: Literal["added", "removed", "place", "same"]
+    text: str
+
+
+@dataclass(frozen=True)
+class Piece:
+    """`text` is the whole of it; a diff has its `lines`, a value with fields its `parts`."""
+
+    title: str
+    kind: Literal["markdown", "text", "diff", "fields", "missing"]
+    text: str = ""
+    lines: tuple[DiffLine, ...] = ()
+    parts: tuple[Piece, ...] = ()
+
+
+@dataclass(frozen=True)
+class Said:
+    """One call that came before, with what it wrote."""
+
+    key: str
+    about: str
+    pieces: tuple[Piece, ...]
+
+
+def pieces_of(question: ReviewReceipt) -> tuple[Piece, ...]:
+    """All that the author has put beside a question, in his order."""
+    assert question.request is not None  # a request receipt always holds its question
+    given = question.request.input
+    pieces = [] if given is None else [piece_of("Input", given)]
+    for each in evidence_of(question):
+        if each.missing is not None:
+            pieces.append(Piece(each.title, "missing", f"{each.path}: {each.missing}"))
+        else:
+            pieces.append(piece_of(each.title, each.value, each.path))
+    return tuple(pieces)
+
+
+def piece_of(title: str, value: Any, path: str | None = None) -> Piece:
+    """A value as it is best read; `path` is the name of the file that it is the text of."""
+    if isinstance(value, Mapping) and value and all(isinstance(name, str) for name in value):
+        return Piece(title, "fields", parts=tuple(piece_of(name, each) for name, each in value.items()))
+    if not isinstance(value, str):
+        return Piece(title, "text", pretty(value))
+    if value.startswith(_DIFF_STARTS):
+        return Piece(title, "diff", value, tuple(map(diff_line, value.splitlines())))
+    prose = PurePosixPath(path or "").suffix.lower() in _PROSE
+    return Piece(title, "markdown" if prose else "text", value)
+
+
+def changed(change: Change) -> Piece:
+    """One difference between two times of asking."""
+    if change.lines:
+        return Piece(change.place, "diff", lines=tuple(map(diff_line, change.lines)))
+    removed = [DiffLine("removed", f"-{line}") for line in _told(change.before)]
+    added = [DiffLine("added", f"+{line}") for line in _told(change.after)]
+    return Piece(change.place, "diff", lines=(*removed, *added))
+
+
+def _told(value: Any) -> list[str]:
+    return [] if value is ABSENT else pretty(value).splitlines()
+
+
+def diff_line(line: str) -> DiffLine:
+    if line.startswith(("+++", "---", "@@", "diff ")):
+        return DiffLine("place", line)
+    kinds: Mapping[str, Literal["added", "removed"]] = {"+": "added", "-": "removed"}
+    return DiffLine(kinds.get(line[:1], "same"), line)
+
+
+def said_before(calls: Iterable[Ran], seq: int) -> tuple[Said, ...]:
+    """What calls wrote before the receipt `seq`, the newest first."""
+    spoke = [ran for ran in calls if ran.seq < seq and (ran.texts or ran.transcript)]
+    newest = sorted(spoke, key=lambda ran: ran.seq, reverse=True)[:_CALLS]
+    return tuple(Said(ran.key, f"{ran.kind} {ran.name}: {outcome(ran)}", tuple(_pieces(ran))) for ran in newest)
+
+
+def _pieces(ran: Ran) -> Iterator[Piece]:
+    for title, text in ran.texts:
+        yield piece_of(title or "output", text)
+    for title, text in ran.transcript:
+        yield Piece(title, "text", text)
