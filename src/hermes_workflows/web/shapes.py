@@ -105,7 +105,7 @@ def _shape(known: Shape, schema: Schema, root: Schema) -> Shape:
 
 def _bare(schema: Schema) -> Schema:
     """The one alternative that is not null."""
-    parts = [part for part in schema.get("anyOf", ()) if part.get("type") != "null"]
+    parts = [part for part in _list(schema.get("anyOf")) if isinstance(part, Mapping) and part.get("type") != "null"]
     return parts[0] if len(parts) == 1 else schema
 
 
@@ -129,9 +129,10 @@ def _typed(shape: Shape, root: Schema) -> Shape:
 
 
 def _group(shape: Shape, root: Schema) -> Shape:
-    required = set(shape.schema.get("required", ()))
+    required = _list(shape.schema.get("required"))
     parts = (
-        _shape(Shape(f"{shape.pointer}/{escaped(name)}", name, "json", {}, name in required), part, root)
+        # A question may have come from elsewhere, with a schema that is none.
+        _shape(Shape(_below(shape, name), name, "json", {}, name in required), part if _is_schema(part) else {}, root)
         for name, part in shape.schema["properties"].items()
     )
     return replace(shape, kind="group", parts=tuple(parts))
@@ -141,6 +142,18 @@ def _of_text(schema: Schema) -> Kind:
     most = schema.get("maxLength")
     short = isinstance(most, int) and most <= _LINE
     return "text" if short or "pattern" in schema or schema.get("format") in _ONE_LINE else "long"
+
+
+def _below(shape: Shape, name: str) -> str:
+    return f"{shape.pointer}/{escaped(name)}"
+
+
+def _is_schema(part: Any) -> bool:
+    return isinstance(part, Mapping)
+
+
+def _list(part: Any) -> list[Any]:
+    return part if isinstance(part, list) else []
 
 
 def _shallow(shape: Shape) -> bool:
