@@ -118,6 +118,18 @@ def test_a_misspelt_variable_is_named_with_the_nearest_right_word(tmp_path: Path
     assert one(said, "DEPLOY_TOKN", "did you mean DEPLOY_TOKEN?")["level"] == "warning"
 
 
+def test_nothing_is_mended_in_a_repository_that_is_somebody_elses(tmp_path: Path) -> None:
+    made = place(tmp_path / "ws")
+    subprocess.run(["git", "init", "--quiet", "--bare", made.receipts], check=True)
+    (lock := made.receipts / "packed-refs.lock").touch()
+    os.utime(lock, (time.time() - 86400,) * 2)
+    (made.receipts / "refs/heads/main").write_bytes(b"")
+    said = made.run("doctor", "--fix")
+    assert (said.code, said.json["repaired"]) == (6, [])
+    assert one(said, "is not a receipts repository of hermes-workflows")
+    assert lock.exists()
+
+
 def test_a_workspace_without_receipts_yet_is_no_problem(tmp_path: Path) -> None:
     said = place(tmp_path / "ws").run("doctor")
     assert (said.code, one(said, "no receipts at")["level"]) == (0, "warning")

@@ -10,6 +10,7 @@ from functools import partial
 
 from ..core.clock import Clock
 from ..registry import DatabasePaths, Registry
+from ..store import peek
 from ..store.mending import Mender
 from ..workspace import Workspace
 from .code import examine_registry
@@ -37,7 +38,8 @@ def files_of(
 ) -> tuple[list[Finding], list[str]]:
     """What is to be seen of a database before it is opened, and with `fix` what was repaired."""
     found = looked("files", partial(examine_files, registry, paths, clock))
-    if not paths.receipts.is_dir():
+    if peek.workspace(paths.receipts) is None:
+        # Nothing is there, or something that is not ours to mend; opening it says which.
         return found, []
     with closing(Mender(paths.receipts)) as mender:
         found += looked("repository", partial(examine_repository, paths, mender, clock))
