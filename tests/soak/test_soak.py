@@ -40,24 +40,26 @@ class Soak:
     truth: Truth = field(init=False)
     states: Counter[str] = field(default_factory=Counter)
     undecided: int = 0
+    names: list[str] = field(default_factory=list)
     tips: set[tuple[str, str]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.people = People(self.site, self.marks, self.chance, lambda: self.trouble.passing)
         self.truth = Truth(self.site, self.trouble.shown)
+        self.trouble.look = self._look
 
     def go_through(self, seconds: float, runs: int) -> None:
         """Start runs evenly over three quarters of the time, and let something happen all the time."""
         begin, flows = time.monotonic(), self._flows(runs)
-        while (passed := time.monotonic() - begin) < seconds:
+        while (passed := time.monotonic() - begin) < seconds or not self.trouble.has_done_everything:
             while len(self.people.started) < min(runs, 1 + runs * passed / (0.75 * seconds)):
                 if not self.people.start(flows[len(self.people.started)]):
                     break
             self.trouble.one()
             self.trouble.assert_alive()
-            open_runs = self.people.round() or {}
+            self.names = list(self.people.round() or self.people.started)
             self.tips |= set(self.site.tips().items())
-            self._check_some(list(open_runs) or list(self.people.started))
+            self._check_some()
         self.trouble.calm()
         while len(self.people.started) < runs:
             self.people.start(flows[len(self.people.started)])
@@ -74,7 +76,8 @@ class Soak:
         while (open_runs := self.people.round(quiet=True)) != {}:
             self.trouble.assert_alive()
             assert time.monotonic() < until, self._told(open_runs or {})
-        self._check_some(list(self.people.started))
+        self.names = list(self.people.started)
+        self._check_some()
         self.trouble.end()
         return {run["workflow_id"]: run for run in self.site.run("list", "--limit", "1000").json}
 
@@ -84,13 +87,18 @@ class Soak:
 
     # -- states --------------------------------------------------------------------------------------------------
 
-    def _check_some(self, names: list[str]) -> None:
-        if not names:
-            return
-        self._check(self.chance.choice(names))
+    def _check_some(self) -> None:
+        self._check(self.chance.choice(self.names))
         with self.trouble.stand_still():
-            self._check_list(self.chance.choices(names, k=3))
-            self._check(self.chance.choice(names))
+            self._check_still()
+
+    def _look(self) -> None:
+        if self.names:
+            self._check_still()
+
+    def _check_still(self) -> None:
+        self._check(self.chance.choice(self.names))
+        self._check_list(self.chance.choices(self.names, k=3))
 
     def _check(self, run_id: str) -> None:
         """What is shown follows from what was true before it was asked for, and still after."""
@@ -142,7 +150,7 @@ def test_whatever_happens_every_run_ends_right_and_every_state_is_true(soak: Soa
     runs = soak.finish(60 + SECONDS)
     print(f"{soak.trouble.counts}, states {dict(soak.states)}, {soak.undecided} undecided", file=sys.stderr)
     for name, flow in soak.people.started.items():
-        given, status, result = ENDS[flow]
+        _, status, result = ENDS[flow]
         wanted = name if result == "@" else result
         assert (runs[name]["status"], runs[name]["result"]) == (status, wanted), runs[name]
     for (name, key), payload in soak.people.answers.items():

@@ -9,7 +9,7 @@ import signal
 import sqlite3
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
@@ -64,6 +64,15 @@ def holders(site: Site) -> str:
         return ""
 
 
+def is_being_written(site: Site) -> bool:
+    try:
+        with closing(sqlite3.connect(f"file:{site.sqlite}?mode=rw", uri=True, timeout=0)) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+    except sqlite3.Error as error:
+        return "locked" in str(error)
+    return False
+
+
 class Trouble:
     """Three runners, and what is done to them. `passing` says that commands may be refused at the moment."""
 
@@ -72,6 +81,8 @@ class Trouble:
         self.disk = disk
         self.chance = chance
         self.counts: dict[str, int] = {}
+        # Called while nothing moves, right after something has.
+        self.look: Callable[[], None] = lambda: None
         self.full = False
         self._clock = clock
         self._wall = self._furthest = self._boot = 0.0
@@ -92,14 +103,20 @@ class Trouble:
             self.age_index: 2,
             self.fill: 2,
         }
+        self._first = [*self._deeds, self.age_index]
+        chance.shuffle(self._first)
 
     def one(self) -> None:
-        """Let what is over be over, then do one thing by chance."""
+        """Let what is over be over, then do one thing: each once, and then by chance."""
         self._end_what_is_over()
-        deed = self.chance.choices(list(self._deeds), list(self._deeds.values()))[0]
+        deed = self._first.pop() if self._first else self.chance.choices(*zip(*self._deeds.items(), strict=True))[0]
         deed()
         name = deed.__name__
         self.counts[name] = self.counts.get(name, 0) + 1
+
+    @property
+    def has_done_everything(self) -> bool:
+        return not self._first
 
     @property
     def passing(self) -> bool:
@@ -138,15 +155,23 @@ class Trouble:
 
     @contextmanager
     def stand_still(self) -> Iterator[None]:
-        """No runner takes a step meanwhile."""
+        """No runner takes a step meanwhile; none of them stands in the middle of a transaction, if possible."""
         moving = [runner for place, runner in enumerate(self.runners) if place not in self._stopped]
-        for runner in moving:
-            runner.send(signal.SIGSTOP)
         try:
+            for _ in range(10):
+                self._send(moving, signal.SIGSTOP)
+                if not is_being_written(self.site):
+                    break
+                self._send(moving, signal.SIGCONT)
+                time.sleep(0.01)
+            self._send(moving, signal.SIGSTOP)
             yield
         finally:
-            for runner in moving:
-                runner.send(signal.SIGCONT)
+            self._send(moving, signal.SIGCONT)
+
+    def _send(self, runners: Sequence[Child], number: int) -> None:
+        for runner in runners:
+            runner.send(number)
 
     def assert_alive(self) -> None:
         for runner in self.runners:
@@ -161,6 +186,7 @@ class Trouble:
         """Ten minutes pass, for everybody at once."""
         with self.stand_still():
             self._set(self._wall + 600.0, self._boot + 600.0)
+            self.look()
 
     def _set(self, wall: float, boot: float) -> None:
         self._wall, self._boot = wall, boot
@@ -189,11 +215,9 @@ class Trouble:
         """Somebody puts back a copy: the next time, of what is there now."""
         copy = self._clock.with_suffix(".sqlite")
         if copy.exists():
-            for ending in ("-wal", "-shm"):
-                self.site.sqlite.with_name(self.site.sqlite.name + ending).unlink(missing_ok=True)
-            with suppress(OSError):
-                shutil.copy(copy, self.site.sqlite.with_name("copy"))
-                os.replace(self.site.sqlite.with_name("copy"), self.site.sqlite)
+            with self.stand_still():
+                self._put_back(copy)
+                self.look()
             copy.unlink()
             return
         with (
@@ -202,6 +226,13 @@ class Trouble:
             closing(sqlite3.connect(copy)) as new,
         ):
             old.backup(new)
+
+    def _put_back(self, copy: Path) -> None:
+        for ending in ("-wal", "-shm"):
+            self.site.sqlite.with_name(self.site.sqlite.name + ending).unlink(missing_ok=True)
+        with suppress(OSError):
+            shutil.copy(copy, self.site.sqlite.with_name("copy"))
+            os.replace(self.site.sqlite.with_name("copy"), self.site.sqlite)
 
     def fill(self) -> None:
         if not self.full and self.disk.fill():

@@ -1,4 +1,4 @@
-"""The facts of a run as the test itself finds them: receipts by git, rows by SQL, processes by /proc, the disk by statvfs.
+"""The facts of a run as the test itself finds them: receipts by git, rows by SQL, processes by /proc, disks by statvfs.
 
 Nothing here asks the program for a fact; only what follows from facts, `operational_state`, is the program's own.
 """
@@ -16,11 +16,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from hermes_workflows.core.state_facts import Asked, Below, Executing, Facts, Mark
-from hermes_workflows.core.states import OperationalState, operational_state
 from tests.acceptance.clocks import ShiftedClock
 from tests.acceptance.workspaces import Site
 from tests.soak.told import Reader, Told
+
+from hermes_workflows.core.state_facts import Asked, Below, Executing, Facts, Mark
+from hermes_workflows.core.states import OperationalState, operational_state
 
 Row = Mapping[str, Any]
 _BESIDE = ("$expiry/", "$deadline")
