@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.contract.queues import FrozenClock, beat, dead_process
 
-from hermes_workflows.core.states import Below
+from hermes_workflows.core.states import Asked, Below, Executing
 from hermes_workflows.core.summary import OpenReview, RunSummary
-from hermes_workflows.facts import Child, Observed, children_of, facts_of, runnable, with_children
+from hermes_workflows.core.timestamps import render_time
+from hermes_workflows.facts import (
+    Child,
+    Observed,
+    children_of,
+    facts_of,
+    known_of,
+    refused_line,
+    runnable,
+    with_children,
+    within_workspace,
+)
 from hermes_workflows.lives import is_healthy
 from hermes_workflows.registry import DatabasePaths
 from hermes_workflows.store.queue_port import Stuck, Work, WorkRow
@@ -119,3 +131,54 @@ def test_only_what_a_runner_could_claim_now_is_runnable() -> None:
     assert runnable(rows, [], clock) == [now, lost]
     assert runnable(rows, [Stuck("wf", "divergence", "why", "hint")], clock) == []
     assert runnable(rows, [Stuck("other", "divergence", "why", "hint")], clock) == [now, lost]
+
+
+def leased(key: str, since: str, runner: str = "ada") -> WorkRow:
+    return WorkRow(Work("wf", "bash", key), "leased", runner, 1, "2026-11-29T12:00:00.000Z", since)
+
+
+def test_what_has_been_executed_longest_is_told_with_its_runner_and_last_line() -> None:
+    clock = FrozenClock()
+    began = render_time(clock.now())
+    clock.advance(20)
+    rows = [leased("new", render_time(clock.now())), leased("old", began)]
+    ada = replace(beat("ada", clock), said={"wf old": "42 of 80 pages"})
+    facts = facts_of(Observed(RunSummary("wf"), rows, runners=[ada]), "ana", clock)
+    assert facts.longest == Executing("old", "ada", 20.0, "42 of 80 pages")
+
+
+def test_a_question_tells_whom_it_was_put_to_and_whether_its_time_is_over() -> None:
+    clock = FrozenClock()
+    now, since = render_time(clock.now()), "2026-11-28T12:00:00.000Z"
+    asked = OpenReview("ok", "Ship?", "Ada\nLovelace", since, now, {})
+    facts = facts_of(Observed(RunSummary("wf", open_reviews={"ok": asked}, status="waiting")), "ana", clock)
+    assert facts.asked == Asked("Ada Lovelace", since, now, late=True)
+
+
+def test_a_deaf_runner_is_not_healthy_and_is_named_with_what_it_holds() -> None:
+    clock = FrozenClock()
+    ada = replace(beat("ada", clock), silent=45.0)
+    rows = [leased("draft", render_time(clock.now()))]
+    facts = facts_of(Observed(RunSummary("wf"), rows, runners=[ada]), "ana", clock)
+    assert (facts.healthy_runners, facts.deaf_executing) == (0, True)
+    assert facts.deaf == (f"ada (pid {ada.pid} on {ada.host}) gives signs of life and has done nothing for 45 s",)
+
+
+def test_what_a_runner_could_not_write_is_read_from_its_heartbeat() -> None:
+    clock = FrozenClock()
+    ada = replace(beat("ada", clock), executing=(refused_line("workflows.git:\nNo space left"),))
+    facts = facts_of(Observed(RunSummary("wf"), [row("queued")], runners=[ada]), "ana", clock)
+    assert facts.refused == "workflows.git: No space left"
+
+
+def test_the_disk_is_looked_at_only_for_a_run_that_goes_on(tmp_path: Path) -> None:
+    paths = DatabasePaths("default", tmp_path / "a.sqlite", tmp_path)
+    assert (known_of(Observed(RunSummary("wf")), "ana", FrozenClock(), paths).free or 0) > 0
+    assert known_of(Observed(RunSummary("wf", status="failed")), "ana", FrozenClock(), paths).free is None
+
+
+def test_a_place_is_shown_relative_to_the_workspace() -> None:
+    receipts = Path("/home/ana/site/.hermes/workflows.git")
+    assert within_workspace("/home/ana/site/flows/visit.py:21", receipts) == "flows/visit.py:21"
+    assert within_workspace("/opt/flows/visit.py:21", receipts) == "/opt/flows/visit.py:21"
+    assert within_workspace(None, receipts) is None

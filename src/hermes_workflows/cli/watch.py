@@ -30,7 +30,7 @@ _ENDED = 5
 @click.command("watch")
 @click.argument("run", required=False, shell_complete=complete_runs)
 @click.option(
-    "--interval", type=click.FloatRange(min=0.05), default=0.5, show_default=True, help="Seconds between looks."
+    "--interval", type=click.FloatRange(min=0.05), default=0.5, metavar="SECONDS", help="How long between two looks."
 )
 @scoped
 def watch(scope: Scope, run: str | None, interval: float) -> None:
