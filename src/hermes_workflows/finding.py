@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from .core import layout
 from .core.names import check_run_id, clean_key
 from .core.receipts import Receipt
-from .core.spelling import suggestion
+from .core.spelling import nearest, suggestion
 from .errors import Conflict, IntegrityError, InvalidInput, NotFound
 from .store.ports import Head, Ledger
 
@@ -86,7 +86,7 @@ def locate(ledger: Ledger, name: str, matching: Matching) -> Place:
     if _COMMIT.fullmatch(name):
         head, receipts = ledger.at(name.lower())
         return Place(head, commit=True, receipts=receipts)
-    raise NotFound(f"no run {name!r}", hint=suggestion(name, _known(ledger, matching), "runs"))
+    raise NotFound(f"no run {name!r}", hint=_hint(ledger, name, matching))
 
 
 def until(receipts: Sequence[Receipt], key: str, run_id: str) -> list[Receipt]:
@@ -155,5 +155,8 @@ def _only(name: str, matches: Sequence[str]) -> str:
     raise Conflict(f"several runs begin with {name!r}: {shown}", hint="write more of the id")
 
 
-def _known(ledger: Ledger, matching: Matching) -> list[str]:
-    return [*matching("", 200), *(f"{remote}/{head.run_id}" for remote, head in ledger.fetched())]
+def _hint(ledger: Ledger, name: str, matching: Matching) -> str:
+    """The nearest id among ours and fetched ones; when none is near, ours, if there are any."""
+    ours = matching("", 200)
+    known = [*ours, *(f"{remote}/{head.run_id}" for remote, head in ledger.fetched())]
+    return suggestion(name, known if nearest(name, known) or not ours else ours, "runs")

@@ -21,7 +21,7 @@ def _changed(*parts: Part) -> Difference:
 
 def test_a_text_is_told_by_its_lines_and_a_value_on_one() -> None:
     found = _comparison(
-        _changed(Part("output", Change("", "a\nb", "a\nc")), Part("exit code", Change("/n", 0, ABSENT)))
+        _changed(Part("output", Change("", "a\nb", "a\nc")), Part("exit code", Change("/exit_code", 0, ABSENT)))
     )
     assert comparison_text("one", "other", found).splitlines()[2:8] == [
         "~ agent writer",
@@ -31,7 +31,7 @@ def test_a_text_is_told_by_its_lines_and_a_value_on_one() -> None:
         "      -b",
         "      +c",
     ]
-    assert "    exit code/n: 0 → nothing" in comparison_text("one", "other", found)
+    assert "    exit code: 0 → nothing" in comparison_text("one", "other", found)
     (output, code) = comparison_document(found)["differences"][0]["changes"]
     assert output == {
         "of": "output",
@@ -40,7 +40,7 @@ def test_a_text_is_told_by_its_lines_and_a_value_on_one() -> None:
         "after": "a\nc",
         "lines": ["@@ -1,2 +1,2 @@", " a", "-b", "+c"],
     }
-    assert code == {"of": "exit code", "at": "/n", "before": 0}
+    assert code == {"of": "exit code", "at": "/exit_code", "before": 0}
 
 
 def test_calls_of_one_run_are_told_with_what_became_of_them() -> None:

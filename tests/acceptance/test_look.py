@@ -41,7 +41,10 @@ def test_log_lists_the_receipts_of_a_run_oldest_first(here: Place) -> None:
 
 
 def test_log_ends_with_the_key_that_is_named(here: Place) -> None:
-    assert [each["key"] for each in here.run("log", "wf@writer").json["receipts"]] == ["", "writer"]
+    document = here.run("log", "wf@writer").json
+    assert [each["key"] for each in document["receipts"]] == ["", "writer"]
+    # Plain git would show the whole run.
+    assert document["git"] is None
 
 
 def test_on_a_terminal_it_reads_as_a_table_and_names_the_git_command(here: Place) -> None:
@@ -102,6 +105,8 @@ def test_a_run_at_a_commit_is_what_it_was(here: Place) -> None:
     document = here.run("show", commit[:9]).json
     assert (document["workflow_id"], document["commit"], document["status"]) == ("wf", commit, "running")
     assert [each["key"] for each in document["calls"]] == ["writer"]
+    # It has no README yet: plain git shows what there is.
+    assert "steps/" in here.git(*document["git"].split()[3:])
 
 
 @pytest.mark.parametrize(
@@ -129,6 +134,25 @@ def test_fetched_runs_are_looked_at_by_their_remote(fetched: Place) -> None:
     assert fetched.run("status", "origin/wf").json["status"] == "waiting"
     assert fetched.run("review", "show", "origin/wf", "review_draft").json["request"]["prompt"] == "Ship it?"
     assert [run["workflow_id"] for run in fetched.run("list").json] == ["own"]
+
+
+def test_what_was_fetched_and_is_ours_is_listed_once(fetched: Place) -> None:
+    own = fetched.git("rev-parse", "runs/own").strip()
+    fetched.git("update-ref", "refs/remotes/hub/runs/own", own)
+    try:
+        assert [run["remote"] for run in fetched.run("log").json["runs"] if run["workflow_id"] == "own"] == [None]
+    finally:
+        fetched.git("update-ref", "-d", "refs/remotes/hub/runs/own")
+
+
+def test_an_id_that_nobody_knows_is_answered_with_ours(fetched: Place) -> None:
+    assert fetched.run("show", "zzz").error["hint"] == "known runs: own"
+
+
+def test_verify_is_about_whole_runs(here: Place) -> None:
+    said = here.run("verify", "wf@writer")
+    assert (said.code, said.error["message"]) == (2, "a run is verified whole")
+    assert here.run("verify", "wf", "--all").code == 2
 
 
 def test_a_fetched_run_is_acted_on_by_nobody_here(fetched: Place) -> None:

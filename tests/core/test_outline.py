@@ -9,7 +9,7 @@ import pytest
 
 from hermes_workflows.core import layout
 from hermes_workflows.core.durations import duration
-from hermes_workflows.core.outline import Branch, Outline, Ran, calls_of, lines_of, tree_of
+from hermes_workflows.core.outline import Branch, Outline, Ran, calls_of, lines_of, outcome, tree_of
 from hermes_workflows.core.receipts import (
     CallReceipt,
     Execution,
@@ -101,6 +101,17 @@ def test_why_a_call_failed_is_told() -> None:
     assert (ran.status, ran.error) == ("failed", "no answer")
 
 
+def test_what_a_status_does_not_say_stands_behind_it() -> None:
+    made = [
+        called(1, "check", kind="bash", request={"command": "x"}, output={"exit_code": 2, "stdout": "", "stderr": ""}),
+        called(2, "write", output="text", execution={"mock": True}),
+        called(3, "ask", output={"exit_code": 2}),
+    ]
+    expected = ["completed, exit code 2", "completed, mock", "completed"]
+    assert [outcome(line) for line in lines_of(made)] == expected
+    assert [outcome(ran) for ran in calls_of(made)] == expected
+
+
 def test_texts_of_several_lines_are_drafts_and_others_are_not() -> None:
     output = {"title": "Weekly", "body": "# Week 48\n\nFine.", "more": ["a\nb"]}
     (ran,) = calls_of([called(1, "write", output=output)])
@@ -132,7 +143,7 @@ def test_what_is_not_recorded_yet_leaves_the_outline_as_it_was() -> None:
     assert [ran.key for ran in outline.calls] == ["a"]
 
 
-DURATIONS = {0.0: "0.0 s", 0.005: "5 ms", 1.25: "1.2 s", 60: "1 min", 200: "3 min 20 s", 7500: "2 h 5 min"}
+DURATIONS = {0.0: "0 ms", 0.005: "5 ms", 1.25: "1.2 s", 60: "1 min", 200: "3 min 20 s", 7500: "2 h 5 min"}
 
 
 @pytest.mark.parametrize(("seconds", "told"), [(None, ""), (90_000, "1 d 1 h"), *DURATIONS.items()])

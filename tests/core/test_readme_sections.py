@@ -17,6 +17,7 @@ from hermes_workflows.core.receipts import (
     Receipt,
     ReviewReceipt,
     ReviewRequest,
+    RunEnded,
     RunRequest,
     RunStarted,
     Usage,
@@ -66,6 +67,20 @@ def test_why_a_call_failed_stands_below_the_table() -> None:
     shown = readme(called(1, "write", status="failed", error=Failure(type="AgentFailed", message="no `answer`")))
     assert "\n\n- `write` failed: `` no `answer` ``\n\n" in shown
     assert "class c0 failed" in shown
+
+
+def test_a_command_that_failed_and_an_agent_nobody_asked_do_not_read_as_success() -> None:
+    failed = called(1, "check", kind="bash", request={"command": "ls"}, output={"exit_code": 2})
+    shown = readme(failed, called(2, "write", execution={"mock": True}))
+    assert "| `check` | bash | `ls` | completed, exit code 2 |" in shown
+    assert "| `write` | agent | `writer` | completed, mock |" in shown
+
+
+def test_how_to_go_on_is_what_the_run_needs() -> None:
+    assert "hermes-workflows review respond wf ok\n" in readme(question())
+    failed = RunEnded(path=layout.RESULT, key="", status="failed", execution=Execution(seq=9))
+    assert "hermes-workflows retry wf\n" in readme(failed)
+    assert "hermes-workflows retry" not in readme(question())
 
 
 def test_an_input_of_several_lines_has_a_section_of_its_own() -> None:

@@ -41,8 +41,7 @@ def diff(scope: Scope, before: str, after: str, usage: bool, execution: bool) ->
     git = _git_diff(repository, one, other) if repository == second else None
     document = {"a": place_of(one), "b": place_of(other)} | comparison_document(found) | {"git": git}
     scope.output.data(document, lambda: comparison_text(before, after, found))
-    if git:
-        tell(scope, git)
+    tell(scope, git)
     return 0 if found.equal else 1
 
 

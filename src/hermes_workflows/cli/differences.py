@@ -31,7 +31,7 @@ def comparison_document(found: Comparison) -> dict[str, Any]:
 
 
 def comparison_text(before: str, after: str, found: Comparison) -> str:
-    lines = [_headline(before, after, found), ""]
+    lines = [_headline(before, after, found), *([""] if found.differences else [])]
     for each in found.differences:
         lines += _difference_lines(each)
     if found.beside:
@@ -80,8 +80,12 @@ def _difference_lines(each: Difference) -> Iterator[str]:
     call = each.call
     yield f"{_MARKS[each.what]} {_label(call)}" + ("" if each.what == "changed" else f": {_outcome(call)}")
     for part in each.parts:
-        where = f"{part.of}{part.change.place}" if part.change.place else part.of
-        yield from _change_lines(where, part.change)
+        yield from _change_lines(_where(part), part.change)
+
+
+def _where(part: Part) -> str:
+    # A command has one exit code: its place in the output says nothing more.
+    return part.of if part.of == "exit code" else f"{part.of}{part.change.place}"
 
 
 def _label(call: ToldCall) -> str:

@@ -16,6 +16,8 @@ from .show import one_line
 from .told import call_facts, call_line, clock_time, place_of, run_facts
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ..core.outline import Branch, Line
     from ..core.summary import RunSummary
     from ..store.ports import Head
@@ -54,7 +56,8 @@ def _log_run(scope: Scope, run: str, limit: int | None) -> None:
     with scope.peek(paths) as workspace:
         found = workspace.find(run)
     lines = lines_of(found.receipts)[-limit:] if limit else lines_of(found.receipts)
-    line = git_line(paths.receipts, "log", "--reverse", revision(found))
+    # Up to a key there is none: one commit may hold several receipts.
+    line = None if found.key else git_line(paths.receipts, "log", "--reverse", revision(found))
     document = {**place_of(found), "receipts": [vars(each) for each in lines], "git": line}
     scope.output.table(_LOG, [_row(each, found.run_id) for each in lines], document, "no receipts")
     tell(scope, line)
@@ -67,7 +70,8 @@ def _log_graph(scope: Scope, run: str) -> None:
     with scope.peek(paths) as workspace:
         found = workspace.find(run)
     tree = tree_of(calls_of(found.receipts))
-    line = git_line(paths.receipts, "ls-tree", "-r", "--name-only", f"{revision(found)}:{found.head.folder}")
+    tree_name = f"{revision(found)}:{found.head.folder}"
+    line = None if found.key else git_line(paths.receipts, "ls-tree", "-r", "--name-only", tree_name)
     document = {**place_of(found), "graph": _branch_document(tree)["parts"], "git": line}
     scope.output.data(document, lambda: "\n".join([found.run_id, *_branch_lines(tree)]))
     tell(scope, line)
@@ -95,13 +99,21 @@ def _runs(workspace: Workspace, limit: int) -> list[dict[str, Any]]:
 
     shown = []
     heads: list[tuple[str | None, Head]] = [(None, head) for head in islice(workspace.ledger.heads(), limit)]
-    heads += islice(workspace.ledger.fetched(), limit)
+    heads += islice(_of_others(workspace), limit)
     for remote, head in heads:
         try:
             shown.append(run_facts(head, remote, _summary(workspace, head)))
         except HermesError as error:
             shown.append({"workflow_id": head.run_id, "remote": remote, "commit": head.tip, "error": error.message})
     return shown
+
+
+def _of_others(workspace: Workspace) -> Iterator[tuple[str, Head]]:
+    """What was fetched, without what we have just like that: whoever pushes gets their own runs back."""
+    for remote, head in workspace.ledger.fetched():
+        ours = workspace.ledger.head(head.run_id)
+        if ours is None or ours.tip != head.tip:
+            yield remote, head
 
 
 def _summary(workspace: Workspace, head: Head) -> RunSummary:
@@ -137,12 +149,12 @@ def _took(since: str | None, until: str | None) -> str:
 
 def _row(line: Line, run_id: str) -> tuple[str, ...]:
     from ..core.durations import duration
-    from ..core.outline import cost
+    from ..core.outline import cost, outcome
 
     what = line.key or run_id
     named = f"{line.kind} {one_line(line.what, 40)}".strip()
     label = what if line.kind in ("run", "result") else f"{what} ({named})"
-    status = f"{line.status}: {one_line(line.error, 60)}" if line.error else line.status
+    status = f"{outcome(line)}: {one_line(line.error, 60)}" if line.error else outcome(line)
     return str(line.seq), clock_time(line.when), line.who, label, status, duration(line.seconds), cost(line.usage)
 
 

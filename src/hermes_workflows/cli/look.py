@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..core import layout
 from .completion import complete_moments
 from .plain_git import git_line, revision, tell
 from .scope import Scope, scoped
@@ -31,20 +32,25 @@ def show(scope: Scope, run: str) -> None:
     with scope.peek(paths) as workspace:
         found = workspace.find(run)
         forks = [] if found.remote else workspace.queue.started_from(found.run_id)
+        page = workspace.ledger.content(found.head.tip, layout.README) is not None
     if found.key is None:
-        _show_run(scope, paths, found, forks)
+        _show_run(scope, _run_line(paths, found, page), found, forks)
     else:
         _show_call(scope, paths, found)
 
 
-def _show_run(scope: Scope, paths: DatabasePaths, found: Found, forks: Sequence[str]) -> None:
+def _run_line(paths: DatabasePaths, found: Found, page: bool) -> str:
+    """The run's README, which is written when it waits or ends; before that, its files."""
+    return git_line(paths.receipts, "show", f"{revision(found)}:{found.head.folder}/{layout.README if page else ''}")
+
+
+def _show_run(scope: Scope, line: str, found: Found, forks: Sequence[str]) -> None:
     from ..core.outline import calls_of
     from ..core.readme import render
     from ..core.summary import summarize
 
     summary = summarize(found.run_id, found.receipts)
     calls = calls_of(found.receipts)
-    line = git_line(paths.receipts, "show", f"{revision(found)}:{found.head.folder}/README.md")
     started = found.receipts[0].request if found.receipts else None
     document = {
         **run_facts(found.head, found.remote, summary),

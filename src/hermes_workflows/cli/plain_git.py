@@ -29,9 +29,9 @@ def revision(found: Found) -> str:
     return f"runs/{run_component(found.run_id)}"
 
 
-def tell(scope: Scope, line: str) -> None:
-    """On a terminal, beside the data; a program finds it in the document as `git`."""
-    if not scope.output.json:
+def tell(scope: Scope, line: str | None) -> None:
+    """On a terminal, beside the data; a program finds it in the document as `git`. None: plain git cannot do it."""
+    if line and not scope.output.json:
         scope.output.talk(f"git: {line}")
 
 

@@ -44,17 +44,17 @@ def run_facts(head: Head, remote: str | None, summary: RunSummary) -> dict[str, 
 
 
 def call_facts(ran: Ran) -> dict[str, Any]:
-    names = ("key", "kind", "name", "status", "seconds", "attempts", "child", "seq", "error")
+    names = ("key", "kind", "name", "status", "exit_code", "mock", "seconds", "attempts", "child", "seq", "error")
     return {name: getattr(ran, name) for name in names} | {"usage": dict(ran.usage)}
 
 
 def call_line(ran: Ran) -> str:
     from ..core.durations import duration
-    from ..core.outline import cost
+    from ..core.outline import cost, outcome
 
     spent = [duration(ran.seconds), f"{cost(ran.usage)} USD" if cost(ran.usage) else ""]
     facts = ", ".join(filter(None, [f"{ran.kind} {one_line(ran.name, 40)}".strip(), *spent, ran.child or ""]))
-    return f"{ran.key.rpartition('/')[2]}: {ran.status} ({facts})" + (f": {one_line(ran.error)}" if ran.error else "")
+    return f"{ran.key.rpartition('/')[2]}: {outcome(ran)} ({facts})" + (f": {one_line(ran.error)}" if ran.error else "")
 
 
 def clock_time(moment: str | None) -> str:

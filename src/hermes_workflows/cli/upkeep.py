@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..errors import IntegrityError
+from ..errors import IntegrityError, InvalidInput
 from .completion import complete_runs
 from .scope import Scope, scoped
 
@@ -23,11 +23,17 @@ def verify(scope: Scope, run: str | None, every: bool) -> int:
 
     RUN is an id, the beginning of one, a commit, or a fetched run as REMOTE/RUN. Changes nothing.
     """
+    from ..finding import split
     from .plain_git import git_line, tell
 
+    if run and every:
+        raise click.UsageError("--all is about all runs: leave RUN out")
+    key = split(run)[1] if run else None
+    if key is not None:
+        raise InvalidInput("a run is verified whole", hint=f"leave out @{key}; a commit of it is verified as it was")
     paths = scope.holding(run) if run else None
     with scope.look(paths) as workspace:
-        checked = workspace.verify(run if run and not every else None)
+        checked = workspace.verify(run)
         line = git_line(workspace.paths.receipts, "fsck", "--full")
     problems = [problem for found in checked.values() for problem in found]
     runs = sum(1 for run_id in checked if run_id)

@@ -7,7 +7,7 @@ def duration(seconds: float | None) -> str:
     """`5 ms`, `1.2 s`, `3 min 20 s`, `2 h 5 min`, `3 d 4 h`; empty for None."""
     if seconds is None:
         return ""
-    if 0 < seconds < 0.1:
+    if 0 <= seconds < 0.1:
         return f"{seconds * 1000:.0f} ms"
     return f"{seconds:.1f} s" if seconds < 60 else lasting(seconds)
 

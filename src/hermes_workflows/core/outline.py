@@ -48,12 +48,15 @@ class Line:
     seconds: float | None
     usage: Sum | None
     error: str | None
+    exit_code: int = 0
+    mock: bool = False
 
 
 @dataclass(frozen=True)
 class Ran:
     """One call. `after` is the seq whose decision asked for it, `seq` that of its newest receipt.
 
+    `exit_code` is that of a command; `mock` says that the answer stood in the code and no agent gave it.
     `texts` are what its output holds of more than one line: drafts. `child` is the id of the run it started.
     """
 
@@ -69,6 +72,8 @@ class Ran:
     attempts: int = 0
     child: str | None = None
     error: str | None = None
+    exit_code: int = 0
+    mock: bool = False
     texts: tuple[Text, ...] = ()
     transcript: tuple[Text, ...] = ()
 
@@ -177,6 +182,12 @@ def tree_of(calls: Iterable[Ran]) -> Branch:
     return Branch("", _parts(root))
 
 
+def outcome(said: Line | Ran) -> str:
+    """The status, and what it does not say: a command that failed has completed, and so has an agent nobody asked."""
+    exited = [f"exit code {said.exit_code}"] if said.exit_code else []
+    return ", ".join([said.status, *exited, *(["mock"] if said.mock else [])])
+
+
 def cost(usage: Sum | None) -> str:
     """What a call cost, in USD; empty when nothing is known of it."""
     return f"{usage['cost_usd']:.4f}" if usage and usage.get("cost_usd") else ""
@@ -217,6 +228,8 @@ def _line(receipt: Receipt) -> Line:
         seconds=execution.duration_seconds,
         usage=execution.usage.model_dump() if execution.usage else None,
         error=receipt.error.message if receipt.error else None,
+        exit_code=_exit_code(receipt),
+        mock=bool(execution.mock),
     )
 
 
@@ -228,9 +241,17 @@ def _ended(ran: Ran, receipt: Receipt) -> Ran:
         status=receipt.status,
         seconds=_seconds(ran, execution),
         error=receipt.error.message if receipt.error else None,
+        exit_code=_exit_code(receipt),
+        mock=bool(execution.mock),
         texts=texts_of(receipt.output) if receipt.kind in _DRAFTING else (),
         transcript=tuple(transcript_of(receipt, _TRANSCRIPT, streams=True)),
     )
+
+
+def _exit_code(receipt: Receipt) -> int:
+    output = receipt.output if receipt.kind == "bash" and isinstance(receipt.output, Mapping) else {}
+    code = output.get("exit_code")
+    return code if isinstance(code, int) else 0
 
 
 def _seconds(ran: Ran, execution: Execution) -> float | None:

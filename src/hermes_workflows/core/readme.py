@@ -17,7 +17,7 @@ from .diagram import MOST, diagram
 from .durations import duration
 from .markdown import cell, code_span, fence, quote
 from .names import run_component
-from .outline import Outline, Ran, cost
+from .outline import Outline, Ran, cost, outcome
 from .receipts import Receipt, RunStarted
 from .said import Text, shortened, texts_of
 from .summary import RunSummary
@@ -143,7 +143,7 @@ def _ran(summary: RunSummary, outline: Outline) -> list[str]:
 
 
 def _row(ran: Ran) -> str:
-    status = ran.status if ran.attempts < 2 else f"{ran.status}, attempt {ran.attempts}"
+    status = outcome(ran) if ran.attempts < 2 else f"{outcome(ran)}, attempt {ran.attempts}"
     tokens = f"{ran.usage.get('input_tokens', 0):,.0f}, {ran.usage.get('output_tokens', 0):,.0f}" if ran.usage else ""
     name = ran.child or ran.name
     return (
@@ -237,6 +237,10 @@ def _further(summary: RunSummary, receipts: Sequence[Receipt]) -> list[str]:
         f"hermes-workflows verify {run_id}",
         f"hermes-workflows replay {run_id}",
     ]
+    if summary.waiting_on:
+        again.append(f"hermes-workflows review respond {run_id} {summary.waiting_on.key}")
+    if summary.status in ("failed", "cancelled"):
+        again.append(f"hermes-workflows retry {run_id}")
     if summary.ended:
         again.append(f"hermes-workflows reproduce {run_id} --id NEW")
     return [
