@@ -98,9 +98,10 @@ class Loader:
         known = [entry.ref for entry in self._registry.workflows.values()]
         if ref in known or place in known or self._is_workflow(place, attribute):
             return self.load(ref)
+        file = "put that file into this workspace, or " if place.endswith(".py") else ""
         raise InvalidInput(
             f"the run comes from elsewhere, and its workflow {ref} is none of this workspace's",
-            hint="its code is not imported; if you want it, give it an alias in the registry",
+            hint=f"its code is not imported; if you want it, {file}give it an alias in the registry",
         )
 
     def fresh(self, loaded: LoadedWorkflow) -> LoadedWorkflow:

@@ -158,6 +158,7 @@ def test_a_refused_ref_is_a_conflict_and_the_rest_is_sent(tmp_path: Path, hub: P
         (("export", "nothing", "--bundle", "x"), 4, "not_found"),
         (("export", "ada_first", "--tar", "flows/launch.py"), 5, "conflict"),
         (("export", "ada_first", "--tar", "no/folder/x.tar"), 74, "store_failure"),
+        (("export", "ada_first", "--tar", "x.zip"), 2, "invalid_input"),
         (("import", "nothing"), 4, "not_found"),
         (("import", "flows/launch.py"), 2, "invalid_input"),
     ],

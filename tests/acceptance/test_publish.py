@@ -188,8 +188,12 @@ def test_a_commit_that_was_not_taken_keeps_its_branch(here: Place, there: Forge,
     assert any("/action" in reason for reason in refused["reasons"])
     here.run("review", "respond", "wf", "review_draft", "--action", "approve")
     here.work()
-    assert here.run("publish", "wf").code == 5
+    said = here.run("publish", "wf")
+    assert said.code == 5
     assert there.git("rev-parse", "run/wf") == commit
+    # The way out is named, and is theirs to take.
+    here.git(*said.error["hint"].rpartition("`git -C ")[2].rstrip("`").split()[1:])
+    assert there.git("rev-parse", "run/wf") == tip(here)
 
 
 def test_a_repository_of_code_is_no_place_for_receipts(here: Place, there: Forge, tmp_path: Path) -> None:
@@ -204,6 +208,8 @@ def test_a_repository_of_code_is_no_place_for_receipts(here: Place, there: Forge
     said = here.run("publish", "wf", "--into", str(tmp_path / "code"))
     assert said.code == 0, said.stderr
     assert said.json["folder"] == ".hermes/runs/wf"
+    # A commit was made and nothing pushed: the command is still to be run.
+    assert (said.json["git"], said.json["next_action"]) == (None, f"git -C {tmp_path}/code push origin run/wf")
     done = subprocess.run(
         ["git", "-C", tmp_path / "code", "log", "-1", "--format=%(trailers:key=Hermes-Tip,valueonly)", "run/wf"],
         capture_output=True,

@@ -32,6 +32,16 @@ def test_a_difference_cannot_close_its_fence_nor_reach_anybody() -> None:
         assert mark not in said
 
 
+def test_a_fetched_run_is_told_from_one_of_ours() -> None:
+    theirs = Replay("ok", "flow.py:flow", "d" * 40, 7, remote="hub")
+    assert replays_text([OK, theirs]).splitlines()[:2] == [
+        "  ok  ok: 7 receipts, waits for review",
+        "  ok  hub/ok: 7 receipts",
+    ]
+    assert "| `hub/ok` |" in replays_markdown([theirs])
+    assert replays_document([theirs])["runs"][0]["remote"] == "hub"
+
+
 def test_a_summary_stays_readable_for_a_thousand_runs_and_for_none() -> None:
     said = replays_markdown([_diverged("+x\n" * 1000)] * 1000)
     assert len(said) < 100_000

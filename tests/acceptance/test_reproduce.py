@@ -53,6 +53,8 @@ def test_equal_runs_exit_with_0_and_open_questions_with_3(recorded: Place) -> No
     assert (done.code, done.json["equal"], done.json["reproduces"]["workflow_id"]) == (0, True, "wf")
     asked = recorded.run("reproduce", "wf", "--id", "asked")
     assert (asked.code, asked.json["state"]) == (3, "waiting")
+    assert asked.json["next_action"] == "once it has ended: hermes-workflows diff wf asked"
+    assert done.json["next_action"] is None
     assert recorded.run("verify").code == 0
 
 
@@ -72,6 +74,8 @@ def test_no_runner_of_today_touches_a_run_of_the_code_of_then(recorded: Place) -
     (recorded.root / "flows" / "words.py").write_text(WORDS.format("now"))
     done = recorded.run("reproduce", "wf", "--id", "then", "--at-recorded-code")
     assert (done.code, done.json["state"]) == (3, "waiting")
+    # Nobody can answer it any more, so it is not told to be waited for.
+    assert done.json["next_action"].startswith("hermes-workflows fork then --id NEW ")
     before = git(recorded.receipts, "rev-parse", "runs/then")
     recorded.run("runner", "run", "--idle-exit-after", "0.1")
     assert git(recorded.receipts, "rev-parse", "runs/then") == before

@@ -243,6 +243,9 @@ def test_a_run_from_elsewhere_cannot_say_what_is_imported_here(tmp_path: Path) -
     for ref in ("danger.py:flow", "flow.py:helper", "antigravity:flow", "../flow.py:flow", "danger", "flow.py"):
         with pytest.raises(InvalidInput, match="is none of this workspace's"):
             loader.load_foreign(ref)
+    with pytest.raises(InvalidInput) as refused:
+        loader.load_foreign("flows/gone.py:flow")
+    assert "put that file into this workspace" in str(refused.value.hint)
     assert "antigravity" not in sys.modules
 
 

@@ -166,6 +166,7 @@ def test_a_fetched_run_is_replayed_by_the_code_here_and_cannot_say_which_file_is
     assert done["good"].error is None
     assert isinstance(done["bad"].error, InvalidInput)
     assert "none of this workspace's" in done["bad"].error.message
+    assert [each.name for each in (done["good"], done["mine"])] == ["origin/good", "mine"]
     assert site.replay("origin/good")["good"].error is None
     assert site.replay(done["bad"].commit)["bad"].error is not None
 

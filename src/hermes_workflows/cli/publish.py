@@ -65,12 +65,14 @@ def publish(
             push = git_line(scope.start / into, "push", remote or "origin", published.branch)
             if wants_pull:
                 publishing.push_placed(workspace, published, remote)
+        # Into a code repository only the commit is made, unless a pull request needs it there.
+        done = into is None or wants_pull
         text = publishing.text_of(workspace, found, published)
         gh = _gh(scope, workspace, published.address) if wants_pull else None
         pull = _pulled(scope, workspace, published, text, gh, body_file) if wants_pull or body_file else {}
-    document = _published(published) | pull | {"git": push}
+    document = _published(published) | pull | {"git": push if done else None, "next_action": None if done else push}
     scope.output.data(document, lambda: _publish_text(document, into is not None))
-    tell(scope, push)
+    tell(scope, document["git"])
 
 
 @click.command("import")
@@ -248,6 +250,7 @@ def _publish_text(document: dict[str, Any], placed: bool) -> str:
     elif "body_file" in document:
         lines.append(f"open it at: {document['url'] or 'the page of your forge'}")
         lines += [f"  title: {document['title']}", f"  body:  {document['body_file']}"]
+    lines += [f"next: {document['next_action']}"] if document["next_action"] else []
     return "\n".join(lines)
 
 

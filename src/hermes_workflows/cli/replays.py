@@ -48,6 +48,7 @@ def replays_markdown(done: Sequence[Replay]) -> str:
 def _run(each: Replay) -> dict[str, Any]:
     return {
         "workflow_id": each.run_id,
+        "remote": each.remote,
         "workflow": each.workflow,
         "commit": each.commit,
         "receipts": each.receipts,
@@ -71,15 +72,15 @@ def _count(done: Sequence[Replay]) -> str:
 def _lines(each: Replay) -> Iterator[str]:
     if each.error is None:
         waits = f", waits for {', '.join(each.open[:3])}" if each.open else ""
-        yield f"  ok  {each.run_id}: {each.receipts} receipts{waits}"
+        yield f"  ok  {each.name}: {each.receipts} receipts{waits}"
         return
     said = list(explain(each.error)) if isinstance(each.error, Divergence) else [each.error.message, each.error.hint]
-    yield f"BAD   {each.run_id}: {said[0]}"
+    yield f"BAD   {each.name}: {said[0]}"
     yield from (f"      {line}" for line in said[1:] if line)
 
 
 def _row(each: Replay) -> str:
-    return f"| {cell(each.run_id)} | {cell(each.workflow)} | {each.receipts:,} | {_decided(each)} |"
+    return f"| {cell(each.name)} | {cell(each.workflow)} | {each.receipts:,} | {_decided(each)} |"
 
 
 def _decided(each: Replay) -> str:
@@ -94,7 +95,7 @@ def _decided(each: Replay) -> str:
 
 def _failure(each: Replay) -> Iterator[str]:
     assert each.error is not None  # only failed ones come here
-    yield f"#### {code_span(each.run_id)}"
+    yield f"#### {code_span(each.name)}"
     yield ""
     yield code_span(each.error.message, 500)
     lines = str((each.error.details or {}).get("request_diff") or "").splitlines()

@@ -53,8 +53,10 @@ def reproduce(scope: Scope, run: str, run_id: str, reuse: str, at_recorded_code:
         status = workspace.summary(run_id).status
         comparison = compare(found.receipts, new.receipts)
     line = _git_diff(workspace, found, new)
+    further = _further(found, new, gone=at_recorded_code) if status in _OPEN else None
     document = _document(found, new, comparison) | {"status": status, "state": state.state, "git": line}
-    scope.output.data(document, lambda: _text(found, new, comparison, state.state))
+    document["next_action"] = further
+    scope.output.data(document, lambda: _text(found, new, comparison, state.state, further))
     tell(scope, line)
     return _OPEN.get(status, 0 if comparison.equal else 1)
 
@@ -89,9 +91,24 @@ def _document(found: Found, new: Found, comparison: Comparison) -> dict[str, Any
     return {"workflow_id": new.run_id, "reproduces": reproduces, **comparison_document(comparison)}
 
 
-def _text(found: Found, new: Found, comparison: Comparison, state: str) -> str:
+def _further(found: Found, new: Found, *, gone: bool) -> str:
+    """What to do with a run that has not ended; `gone` is the code of one that ran in a checkout."""
+    if gone:
+        return (
+            f"hermes-workflows fork {new.run_id} --id NEW goes on with the present code; or reproduce with --reuse ask"
+        )
+    return f"once it has ended: hermes-workflows diff {_name(found)} {new.run_id}"
+
+
+def _text(found: Found, new: Found, comparison: Comparison, state: str, further: str | None) -> str:
     from .differences import comparison_text
 
-    if state not in ("completed", "failed", "cancelled"):
-        return f"{new.run_id} is {state}; once it has ended: hermes-workflows diff {found.run_id} {new.run_id}"
-    return comparison_text(found.run_id, new.run_id, comparison)
+    if further is None:
+        return comparison_text(_name(found), new.run_id, comparison)
+    if further.startswith("once"):
+        return f"{new.run_id} is {state}; {further}"
+    return f"{new.run_id} is {state}, and cannot go on: the recorded code is no longer checked out\nnext: {further}"
+
+
+def _name(found: Found) -> str:
+    return f"{found.remote}/{found.run_id}" if found.remote else found.run_id

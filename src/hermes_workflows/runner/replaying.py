@@ -35,7 +35,7 @@ _MAX_SHOWN = 5
 class Replay:
     """One run decided again, as `commit` has it; `error` says why it is not as recorded, or could not be decided.
 
-    `open` are the keys that the run waits for where its receipts end.
+    `open` are the keys that the run waits for where its receipts end, `remote` is where a fetched one is from.
     """
 
     run_id: str
@@ -44,6 +44,12 @@ class Replay:
     receipts: int
     error: HermesError | None = None
     open: tuple[str, ...] = ()
+    remote: str | None = None
+
+    @property
+    def name(self) -> str:
+        """What a person calls it: an id that was fetched may be one of ours, too."""
+        return f"{self.remote}/{self.run_id}" if self.remote else self.run_id
 
 
 @dataclass(frozen=True)
@@ -67,7 +73,7 @@ def replay_all(workspaces: Sequence[Workspace], wanted: Wanted, decider: Decider
         try:
             known, receipts = workspace.ledger.at(head.tip)
         except HermesError as error:
-            yield Replay(head.run_id, "", head.tip, 0, error)
+            yield Replay(head.run_id, "", head.tip, 0, error, remote=remote)
             continue
         yield replay(workspace, Found(known.run_id, known, tuple(receipts), remote), decider)
 
@@ -93,7 +99,7 @@ def replay(workspace: Workspace, found: Found, decider: Decider) -> Replay:
         waits = decider.run(lambda: _decide(live, history), run_id)
     except HermesError as failed:
         error = failed
-    return Replay(run_id, workflow, found.head.tip, len(found.receipts), error, waits)
+    return Replay(run_id, workflow, found.head.tip, len(found.receipts), error, waits, found.remote)
 
 
 def _decide(live: LiveRun, history: History) -> tuple[str, ...]:

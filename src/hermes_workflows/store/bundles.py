@@ -95,9 +95,10 @@ def write_bundle(repository: Path, head: Head, target: Path, git: str | None) ->
 
 
 def write_tar(snapshots: Snapshots, head: Head, target: Path) -> int:
-    """What a run recorded, as plain files below a folder of its name; how many. Raises Conflict, IntegrityError.
+    """What a run recorded, as plain files below a folder of its name; how many.
 
     A name that ends in .gz, .bz2 or .xz is compressed so. Equal runs give equal archives.
+    Raises InvalidInput for a name that no tar has, Conflict, IntegrityError.
     """
     tip = bytes.fromhex(head.tip)
     snapshot, commit = snapshots.at(tip), snapshots.commit(tip)
@@ -116,12 +117,15 @@ def write_tar(snapshots: Snapshots, head: Head, target: Path) -> int:
 
 def _tar(file: BinaryIO, target: Path, tip: str) -> tarfile.TarFile:
     kinds: Mapping[str, Callable[..., tarfile.TarFile]] = {
+        ".tar": tarfile.TarFile,
         ".gz": tarfile.TarFile.gzopen,
         ".tgz": tarfile.TarFile.gzopen,
         ".bz2": tarfile.TarFile.bz2open,
         ".xz": tarfile.TarFile.xzopen,
     }
-    make = kinds.get(target.suffix, tarfile.TarFile)
+    make = kinds.get(target.suffix)
+    if make is None:
+        raise InvalidInput(f"{target.name} is no name of a tar", hint=f"such names end in {', '.join(kinds)}")
     # As `git archive` writes it: the commit, where `git get-tar-commit-id` finds it.
     return make(name=None, mode="w", fileobj=file, format=tarfile.PAX_FORMAT, pax_headers={"comment": tip})
 
