@@ -47,11 +47,13 @@ def progress(scope: Scope, workspace: Workspace, run_id: str) -> Iterator[None]:
 
     def look() -> None:
         told: object = None
-        while not ended.wait(_LOOK_SECONDS):
+        while True:
             now, line = _seen(workspace, run_id)
             if now != told:
                 told = now
                 scope.output.talk(line)
+            if ended.wait(_LOOK_SECONDS):
+                return
 
     thread = threading.Thread(target=look, name="hermes-progress", daemon=True)
     thread.start()
