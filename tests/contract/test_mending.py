@@ -180,6 +180,14 @@ def test_a_commit_that_is_not_whole_is_not_the_newest(ledger: GitLedger, mender:
     assert mender.restore(RUN) == f"set {RUN} to {tip}"
 
 
+def test_a_receipt_that_was_acknowledged_and_is_damaged_is_not_dropped(ledger: GitLedger, mender: Mender) -> None:
+    tip = record(ledger, "wf_a", step_draft("rotten")).head.tip
+    damaged(loose(ledger, git(ledger, "rev-parse", f"{tip}^{{tree}}").strip()))
+    (ledger.path / RUN).write_bytes(b"")
+    assert mender.restore(RUN, tip) is None
+    assert (ledger.path / RUN).read_bytes() == b""
+
+
 def test_of_two_commits_that_could_be_the_newest_none_is_chosen(ledger: GitLedger, mender: Mender) -> None:
     before = git(ledger, "rev-parse", RUN).strip()
     record(ledger, "wf_a", step_draft("two"))
@@ -188,6 +196,26 @@ def test_of_two_commits_that_could_be_the_newest_none_is_chosen(ledger: GitLedge
     (ledger.path / RUN).write_bytes(b"")
     assert mender.restore(RUN) is None
     assert (ledger.path / RUN).read_bytes() == b""
+
+
+@pytest.mark.parametrize("ref", ["refs/remotes/origin/runs/wf_a", "refs/rejected/wf_a/x", "refs/heads/run/wf_a"])
+def test_what_somebody_else_brought_here_is_never_taken_for_ours(ledger: GitLedger, mender: Mender, ref: str) -> None:
+    """A run that goes on from ours, whole in itself, as a hostile remote may send it."""
+    ours = git(ledger, "rev-parse", RUN).strip()
+    theirs = record(ledger, "wf_a", step_draft("forged")).head.tip
+    git(ledger, "update-ref", ref, theirs)
+    (ledger.path / RUN).write_bytes(b"")
+    assert mender.restore(RUN) is None
+    assert mender.restore(RUN, ours) is None
+    assert (ledger.path / RUN).read_bytes() == b""
+
+
+def test_what_was_fetched_back_is_ours_when_the_index_knows_it(ledger: GitLedger, mender: Mender) -> None:
+    tip = git(ledger, "rev-parse", RUN).strip()
+    git(ledger, "update-ref", "refs/remotes/origin/runs/wf_a", tip)
+    (ledger.path / RUN).write_bytes(b"")
+    assert mender.restore(RUN) is None
+    assert mender.restore(RUN, tip) == f"set {RUN} to {tip}"
 
 
 def test_an_emptied_ledger_branch_is_set_to_its_last_seal(ledger: GitLedger, mender: Mender) -> None:

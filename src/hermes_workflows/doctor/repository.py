@@ -6,13 +6,16 @@ It is looked at before the workspace is opened, which some of this damage preven
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
 from ..core.clock import Clock
 from ..core.durations import lasting
+from ..errors import HermesError
 from ..registry import DatabasePaths
 from ..store import damage, peek
+from ..store.fast_status import DatabaseGone, FastIndex
 from ..store.maintenance import LOOSE_LIMIT, loose_objects
 from ..store.mending import Mender
 from ..store.repository import missing_settings
@@ -27,7 +30,7 @@ def examine_repository(paths: DatabasePaths, mender: Mender, clock: Clock) -> It
         yield Finding("problem", what, "`doctor --fix` writes it again", repair=mender.restore_head)
     yield from _settings(receipts)
     yield from _locks(receipts, mender, clock)
-    yield from _refs(receipts, mender)
+    yield from _refs(paths, mender)
     yield from _objects(receipts, mender)
     if (loose := loose_objects(receipts)) > 4 * LOOSE_LIMIT:
         yield Finding("warning", f"{receipts} has about {loose:,} loose objects", "hermes-workflows maintenance run")
@@ -48,11 +51,22 @@ def _locks(receipts: Path, mender: Mender, clock: Clock) -> Iterator[Finding]:
         yield Finding("problem", what, hint, repair=partial(mender.sweep, lock))
 
 
-def _refs(receipts: Path, mender: Mender) -> Iterator[Finding]:
+def _refs(paths: DatabasePaths, mender: Mender) -> Iterator[Finding]:
+    receipts = paths.receipts
     for name in damage.empty_refs(receipts):
         what = f"{receipts / name} holds no commit id, as a power cut may leave it"
         hint = f"`doctor --fix` finds the newest commit that is whole; or remove the file: {_by_hand(receipts, name)}"
-        yield Finding("problem", what, hint, repair=partial(mender.restore, name))
+        yield Finding("problem", what, hint, repair=partial(mender.restore, name, _known(paths, name)))
+
+
+def _known(paths: DatabasePaths, ref: str) -> str | None:
+    """The tip that the index remembers of a run."""
+    try:
+        with closing(FastIndex(paths.sqlite)) as known:
+            row = known.indexed(ref.removeprefix(peek.RUNS))
+    except (DatabaseGone, HermesError):
+        return None
+    return row.tip if row else None
 
 
 def _by_hand(receipts: Path, name: str) -> str:

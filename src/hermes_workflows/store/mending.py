@@ -2,7 +2,8 @@
 
 A ref that a power cut has emptied is set to the newest commit of its run that is here and whole. That is never less
 than what was acknowledged: a commit is on disk before the ref moves to it. It may be more, a commit whose ref had not
-moved yet: such a receipt is as good as any, and first at its path.
+moved yet: such a receipt is as good as any, and first at its path. It is never what somebody else brought here: where
+a commit that was fetched, pushed or rejected would be the newest, and the index does not know it, none is chosen.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from ..core.names import run_component
@@ -64,10 +65,10 @@ class Mender:
         with _disk_errors(self._repository):
             return f"moved object {bad.oid} to {self._put_aside(bad.path)}"
 
-    def restore(self, ref: str) -> str | None:
-        """Let a ref whose file holds no commit id point at its newest commit again."""
+    def restore(self, ref: str, known: str | None = None) -> str | None:
+        """Let a ref whose file holds no commit id point at its newest commit again; `known` is one that was its tip."""
         # Before the locks, since it takes a while: nobody can append to what has no commit id.
-        tip = self._tip_of(ref) if self._is_empty(ref) else None
+        tip = self._tip_of(ref, known) if self._is_empty(ref) else None
         if tip is None and not ref.startswith(peek.REMOTES):
             return None
         with _disk_errors(self._repository), self._refs.alone():
@@ -101,26 +102,35 @@ class Mender:
             return True
         return False
 
-    def _tip_of(self, ref: str) -> str | None:
+    def _tip_of(self, ref: str, known: str | None) -> str | None:
         if ref == MAIN:
             return GENESIS
         if ref == peek.LEDGER:
-            return self._newest(lambda commit: len(commit.parents) == 2, self._sealed_well)
+            return self._newest(lambda commit: len(commit.parents) == 2, self._sealed_well, known)
         if ref.startswith(peek.RUNS):
             component = ref.removeprefix(peek.RUNS)
-            return self._newest(lambda commit: _is_of(component, commit), self._ran_well)
+            return self._newest(lambda commit: _is_of(component, commit), self._ran_well, known)
         return None
 
-    def _newest(self, fits: Callable[[Commit], bool], is_whole: Callable[[bytes], bool]) -> str | None:
-        """The end of the longest chain that is whole; None when there is none, or two and nobody can tell which."""
-        parents = {oid: commit.parents[0] for oid, commit in self._commits() if commit.parents and fits(commit)}
+    def _newest(
+        self, fits: Callable[[Commit], bool], is_whole: Callable[[bytes], bool], known: str | None
+    ) -> str | None:
+        """The end of the longest chain that is whole; None when there is none, or nobody can tell which is ours."""
+        commits = dict(self._commits())
+        foreign = _leading_to(commits, self._brought_here()) - _leading_to(commits, [known] if known else [])
         by_depth: dict[int, list[bytes]] = {}
-        for oid, depth in _depths(parents).items():
+        for oid, depth in _depths({o: each.parents[0] for o, each in commits.items() if fits(each)}).items():
             by_depth.setdefault(depth, []).append(oid)
         for depth in sorted(by_depth, reverse=True):
             if whole := [oid for oid in by_depth[depth] if is_whole(oid)]:
-                return whole[0].hex() if len(whole) == 1 else None
+                clear = len(whole) == 1 and whole[0] not in foreign and _goes_on(commits, whole[0], known)
+                return whole[0].hex() if clear else None
         return None
+
+    def _brought_here(self) -> list[str]:
+        """Commits that refs which are not ours point at."""
+        refs = peek.all_refs(self._repository, "refs/").items()
+        return [oid for ref, oid in refs if oid and not ref.startswith(peek.RUNS) and ref not in (MAIN, peek.LEDGER)]
 
     def _commits(self) -> Iterator[tuple[bytes, Commit]]:
         for number in range(256):
@@ -150,6 +160,25 @@ def _is_of(component: str, commit: Commit) -> bool:
     if len(commit.parents) != 1:
         return False
     return any(run_component(block["Run"]) == component for block in commit.trailers() if block.get("Run"))
+
+
+def _leading_to(commits: Mapping[bytes, Commit], tips: Iterable[str]) -> set[bytes]:
+    """These commits and all before them."""
+    waiting = [bytes.fromhex(tip) for tip in tips]
+    met: set[bytes] = set()
+    while waiting:
+        oid = waiting.pop()
+        if oid not in met:
+            met.add(oid)
+            waiting += commits[oid].parents if oid in commits else ()
+    return met
+
+
+def _goes_on(commits: Mapping[bytes, Commit], oid: bytes, known: str | None) -> bool:
+    """Whether what was acknowledged and is here is before it: a damaged receipt must not be dropped in silence."""
+    if known is None or bytes.fromhex(known) not in commits:
+        return True
+    return bytes.fromhex(known) in _leading_to(commits, [oid.hex()])
 
 
 def _depths(parents: Mapping[bytes, bytes]) -> dict[bytes, int]:
