@@ -23,6 +23,15 @@ def read_json(text: str, option: str) -> Plain:
         raise InvalidInput(f"{where}: {error.message}", hint=error.hint or f"{option} takes JSON, @FILE or -") from None
 
 
+def read_text(text: str, option: str) -> str:
+    """The text itself, or what the file or stdin holds. Raises InvalidInput that names the option."""
+    data, where = _bytes(text, option)
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise InvalidInput(f"{where}: not UTF-8") from None
+
+
 def _bytes(text: str, option: str) -> tuple[bytes, str]:
     if text == "-":
         return sys.stdin.buffer.read(), f"{option} -"

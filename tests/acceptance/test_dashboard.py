@@ -1,0 +1,143 @@
+"""`hermes-workflows dashboard` as a process: what it prints, whom it serves, what an answer through it becomes."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx2 as httpx
+import pytest
+from tests.acceptance.command_line import DEADLINE, PROGRAM, Place, place
+from tests.web.browser import fields_of
+
+
+@dataclass
+class Served:
+    process: subprocess.Popen[str]
+    said: dict[str, Any]
+
+    @property
+    def base(self) -> str:
+        return str(self.said["url"]).partition("/enter")[0]
+
+    def stop(self, number: int) -> int:
+        self.process.send_signal(number)
+        return self.process.wait(DEADLINE)
+
+
+@pytest.fixture
+def asked(tmp_path: Path) -> Place:
+    """A run that waits at `review_draft`."""
+    made = place(tmp_path)
+    assert made.start().code == 0
+    assert made.work().code == 0
+    return made
+
+
+@contextmanager
+def dashboard(made: Place, *arguments: str) -> Iterator[Served]:
+    command = [*PROGRAM, "dashboard", "--port", "0", *arguments]
+    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    process = subprocess.Popen(command, cwd=made.root, env=made.env(), text=True, **pipes)  # type: ignore[call-overload]
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert line, process.communicate()[1]
+        yield Served(process, json.loads(line))
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def browser(served: Served, url: str | None = None) -> httpx.Client:
+    client = httpx.Client(base_url=served.base, timeout=DEADLINE)
+    assert client.get(url or served.said["url"]).status_code == 200
+    return client
+
+
+def respond(client: httpx.Client, path: str, **answer: str) -> httpx.Response:
+    form = fields_of(client.get(path).text) | {f"f/{name}": value for name, value in answer.items()}
+    return client.post(path, data=form, headers={"Origin": str(client.base_url).rstrip("/")})
+
+
+def test_a_question_is_answered_in_a_browser_and_the_run_goes_on(asked: Place) -> None:
+    with dashboard(asked, "--by", "ana") as served, closing(browser(served)) as client:
+        inbox = client.get("/").text
+        assert "<title>(1) Inbox" in inbox
+        (path,) = re.findall(r'href="(/reviews/[^"]+)"', inbox)
+        assert "Draft of docs" in client.get(path).text
+        assert respond(client, path, action="approve", feedback="fine").status_code == 303
+        assert served.stop(signal.SIGTERM) == 0
+    assert asked.work().code == 0
+    person = asked.run("review", "show", "wf", "review_draft").json["provenance"]
+    wanted = {"by": "ana", "kind": "manual", "channel": "local-dashboard", "verified": "session-token"}
+    assert {name: person[name] for name in wanted} == wanted
+    assert asked.run("status", "wf").json["status"] == "completed"
+
+
+def test_browsers_and_the_command_line_at_once_make_one_answer(asked: Place) -> None:
+    with dashboard(asked, "--token", "a-token-of-my-own-0123456789") as served:
+        door = f"{served.base}/enter?token=a-token-of-my-own-0123456789"
+        clients = [browser(served, door) for _ in range(4)]
+        with ThreadPoolExecutor(5) as pool:
+            told = [pool.submit(respond, client, "/reviews/wf/review_draft", action="revise") for client in clients]
+            also = pool.submit(asked.run, "review", "respond", "wf", "review_draft", "--action", "approve")
+            codes = sorted([each.result().status_code for each in told])
+            by_command = also.result().code
+        for client in clients:
+            client.close()
+    won = codes.count(303) + (by_command == 0)
+    assert (won, codes.count(409) + codes.count(303)) == (1, 4)
+    assert by_command in (0, 5)
+    responses = asked.git("ls-tree", "-r", "--name-only", "runs/wf").count("response.json")
+    assert responses == 1
+
+
+def test_the_printed_address_works_once_and_ctrl_c_is_no_fault(asked: Place) -> None:
+    with dashboard(asked) as served:
+        assert served.said["token"] == "once"
+        browser(served).close()
+        assert httpx.get(served.said["url"], timeout=DEADLINE).status_code == 401
+        assert served.stop(signal.SIGINT) == 130
+        assert served.process.stderr is not None
+        assert "Traceback" not in served.process.stderr.read()
+
+
+def test_a_token_of_ones_own_is_not_printed(asked: Place) -> None:
+    (asked.root / "token").write_text("a-token-of-my-own-0123456789\n")
+    with dashboard(asked, "--token", "@token") as served:
+        assert served.said["token"] == "given"
+        assert served.said["url"].endswith("/enter")
+        browser(served, f"{served.base}/enter?token=a-token-of-my-own-0123456789").close()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["--host", "0.0.0.0"], "invalid_input", "serves other machines"),
+        (["--token", "short"], "invalid_input", "at least 20"),
+        (["--token", "@nowhere"], "invalid_input", "No such file"),
+        (
+            ["--host", "203.0.113.1", "--token", "a-token-of-my-own-0123456789"],
+            "store_failure",
+            "cannot be listened on",
+        ),
+    ],
+)
+def test_what_cannot_be_served_is_said_before_anything_listens(
+    asked: Place, arguments: list[str], code: str, said: str
+) -> None:
+    answer = asked.run("dashboard", "--port", "0", *arguments)
+    assert answer.code != 0
+    assert answer.error["code"] == code
+    assert said in answer.error["message"]
+    assert answer.error["hint"]
+    assert answer.stdout == ""
