@@ -21,6 +21,7 @@ from tests.contract.queues import (
 from hermes_workflows.core.summary import Event, OpenReview, OpenWait, RunSummary
 from hermes_workflows.errors import InvalidInput, NewerSchema, StoreFailure, TemporarilyLocked
 from hermes_workflows.store import sql
+from hermes_workflows.store.database import Database, DatabaseGone
 from hermes_workflows.store.queue_port import Change, Claim, ReviewRow, RunnerRow
 from hermes_workflows.store.sqlite_queue import SqliteQueue
 
@@ -267,6 +268,35 @@ def test_a_full_disk_loses_nothing_and_stops_nothing_for_good(files: Files) -> N
     connection.execute("PRAGMA max_page_count = 100000")
     queue.apply(Change(offer=[call("kept", "a")]), "ada")
     assert [row.work.key for row in queue.work()] == ["", "a"]
+
+
+class Unlucky(SqliteQueue):
+    """On a disk that fails right after a file was opened, `failures` times."""
+
+    failures = 0
+
+    def _enter_leases(self, database: Database) -> None:
+        if self.failures:
+            self.failures -= 1
+            raise DatabaseGone(f"{database.path}: disk I/O error")
+        super()._enter_leases(database)
+
+
+@pytest.mark.parametrize(("failures", "refused"), [(1, False), (2, False), (100, True)])
+def test_a_disk_that_breaks_a_new_file_as_well_is_tried_again_and_no_lease_is_lost(
+    files: Files, failures: int, refused: bool
+) -> None:
+    queue = Unlucky.open(files.path, clock=files.clock, rebuild=files.rebuild, home="here")
+    files.opened.append(queue)
+    (lease,) = queue.apply(Change(claim=Claim(1)), "ada")
+    files.delete()
+    queue.failures = failures  # type: ignore[attr-defined]
+    if refused:
+        with pytest.raises(StoreFailure, match="I/O error"):
+            queue.work()
+        queue.failures = 0  # type: ignore[attr-defined]
+    assert [row.status for row in queue.work()] == ["leased"]
+    assert queue.renew([lease], 30.0) == {lease.token: "held"}
 
 
 def test_a_file_somebody_else_is_writing_is_temporarily_locked(files: Files) -> None:

@@ -186,9 +186,14 @@ _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
 
 def _open(path: Path) -> Database:
     connection = _checked(path, _connect(path, "rw"))
-    connection.execute("PRAGMA synchronous = NORMAL")
-    connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
-    return Database(path, connection)
+    try:
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
+        return Database(path, connection)
+    except (OSError, sqlite3.Error) as error:
+        # Somebody has just deleted it, or its disk fails.
+        connection.close()
+        raise translated(error, path) if isinstance(error, sqlite3.Error) else DatabaseGone(str(error)) from None
 
 
 def _checked(path: Path, connection: sqlite3.Connection) -> sqlite3.Connection:

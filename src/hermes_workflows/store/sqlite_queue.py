@@ -213,7 +213,11 @@ class SqliteQueue:
                     return self._once(action)
                 except DatabaseGone as error:
                     gone = error
+                # A disk that is full or failing may break the new file as well.
+                try:
                     self._restore()
+                except DatabaseGone as error:
+                    gone = error
         raise StoreFailure(str(gone), hint="the file is damaged again and again; check the disk, then move it away")
 
     @contextmanager
@@ -227,12 +231,10 @@ class SqliteQueue:
             self._lock.release()
 
     def _once(self, action: Callable[[sqlite3.Connection], T]) -> T:
-        if self._database is None:
-            self._database = open_database(self._path)
-            self._enter_leases(self._database)
-        self._database.check()
+        database = self._database or self._entered(open_database(self._path))
+        database.check()
         try:
-            return action(self._database.connection)
+            return action(database.connection)
         except sqlite3.Error as error:
             raise translated(error, self._path) from error
 
@@ -240,12 +242,22 @@ class SqliteQueue:
         """Leave the file that is gone; open the one at the path, or put one there."""
         left, self._database = self._database, None
         try:
-            self._database = replace_database(self._path, self._fill, distrust=left.stamp if left else None)
+            made = replace_database(self._path, self._fill, distrust=left.stamp if left else None)
         finally:
             # Only now: while it is open its inode cannot come back as that of somebody's new file.
             if left is not None:
                 left.close()
-        self._enter_leases(self._database)
+        self._entered(made)
+
+    def _entered(self, database: Database) -> Database:
+        """The file to work on from now on: only when it knows the leases of this process."""
+        try:
+            self._enter_leases(database)
+        except BaseException:
+            database.close()
+            raise
+        self._database = database
+        return database
 
     def _fill(self, connection: sqlite3.Connection) -> None:
         moment = Moment.of(self._clock)
