@@ -61,10 +61,15 @@ class People:
         return open_runs
 
     def _open_runs(self) -> dict[str, Any] | None:
-        lists = [self._say("list", "--status", status, "--limit", "1000") for status in ("running", "waiting")]
-        if None in lists:
-            return None
-        return {run["workflow_id"]: run for shown in lists if shown for run in shown.json}
+        found: dict[str, Any] = {}
+        for narrowed in (("--status", "running"), ("--status", "waiting"), ()):
+            if found and not narrowed:
+                break  # only an empty answer needs proof: between two questions a run may change its place
+            shown = self._say("list", *narrowed, "--limit", "2000")
+            if shown is None:
+                return None
+            found |= {run["workflow_id"]: run for run in shown.json if run["status"] in ("running", "waiting")}
+        return found
 
     def _serve(self, name: str, run: Mapping[str, Any]) -> None:
         flow = name.partition("-")[0]
