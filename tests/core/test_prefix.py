@@ -140,6 +140,21 @@ def test_of_parallel_calls_nothing_after_the_failed_one_is_adopted() -> None:
     assert len(results(longest(driver))) == 1
 
 
+@pytest.mark.parametrize("first", ["a", "b"])
+def test_of_calls_that_failed_at_once_none_is_adopted(first: str) -> None:
+    @workflow
+    async def body() -> Any:
+        await agent("before", "w", returns=str)
+        return await parallel([bash("false", name="a", check=True), bash("false", name="b", check=True)])
+
+    driver = Driver(body)
+    driver.answer("before", "text")
+    for key in sorted("ab", reverse=first == "b"):
+        driver.answer(key, {"exit_code": 1, "stdout": "", "stderr": ""})
+    end(driver)
+    assert results(longest(driver)) == ["before"]
+
+
 def test_a_failed_call_is_found_behind_the_error_that_the_body_made_of_it() -> None:
     @workflow
     async def body() -> Any:

@@ -118,7 +118,7 @@ def _failure(live: LiveRun, receipts: Sequence[Receipt], last: Receipt) -> tuple
     if not failed:
         return last.seq, f"the run fails after {last.key or last.path}"
     first = min(failed, key=lambda receipt: receipt.seq)
-    return first.seq, f"the run fails on {first.key or first.path}"
+    return _first_of_its_like(receipts, first.seq), f"the run fails on {first.key or first.path}"
 
 
 def _failed_keys(error: BaseException) -> Iterator[str]:
@@ -142,7 +142,23 @@ def _recorded_stop(receipts: Sequence[Receipt], given: Collection[str]) -> tuple
     failed = [receipt.seq for receipt in _results(receipts) if receipt.key == key]
     if not failed or key in given:
         return None, None
-    return failed[-1], f"the run failed on {key}"
+    return _first_of_its_like(receipts, failed[-1], given), f"the run failed on {key}"
+
+
+def _first_of_its_like(receipts: Sequence[Receipt], seq: int, given: Collection[str] = ()) -> int:
+    """Where the failures begin that nothing followed: of calls that ran at once several may have failed.
+
+    The run ended with one of them. Another that was adopted would end the next run as well, whatever was mended.
+    """
+    results = _results(receipts)
+    asked = max((receipt.execution.requested_after or 0 for receipt in results), default=0)
+    like = [each.seq for each in results if asked < each.seq < seq and _has_failed(each) and each.key not in given]
+    return min([seq, *like])
+
+
+def _has_failed(receipt: Receipt) -> bool:
+    output = receipt.output
+    return receipt.status == "failed" or (isinstance(output, dict) and bool(output.get("exit_code")))
 
 
 def _first_cancel(receipts: Sequence[Receipt]) -> Receipt | None:
