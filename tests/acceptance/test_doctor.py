@@ -151,6 +151,13 @@ def test_agents_are_found_with_their_versions(tmp_path: Path) -> None:
         assert one(said, f"there is no program '{name}'")["level"] == "problem"
 
 
+def test_a_variable_that_no_runner_can_start_with_is_a_problem(tmp_path: Path) -> None:
+    made = place(tmp_path / "ws", HERMES_WORKFLOWS_AGENT_COMMAND="python3 a.py", HERMES_WORKFLOWS_AGENT_ARGS_JSON="[1")
+    said = made.run("doctor")
+    assert said.code == 6
+    assert one(said, "HERMES_WORKFLOWS_AGENT_ARGS_JSON")["part"] == "agents"
+
+
 def test_what_it_prints_can_stand_in_a_bug_report(tmp_path: Path) -> None:
     home = tmp_path / "home" / "ana"
     made = place(home / "ws", REGISTRY | {"redact": ["SECRET"]}, HOME=str(home), SECRET="Zx81abcDEF0123456")

@@ -6,7 +6,7 @@ What they print as JSON is fit for a bug report: secrets and the home folder are
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -61,7 +61,6 @@ def _examined(scope: Scope, fix: bool, *, everything: bool) -> tuple[list[Findin
 
 def _once(scope: Scope, fix: bool, everything: bool) -> tuple[list[Finding], list[str]]:
     from ..doctor import examine_machine, examine_registry, looked
-    from ..runner.agent_programs import examine_agents
 
     environment = scope.session.environment
     try:
@@ -72,12 +71,24 @@ def _once(scope: Scope, fix: bool, everything: bool) -> tuple[list[Finding], lis
     variables = (*VARIABLES, *_OTHER_VARIABLES)
     found = looked("machine", lambda: examine_machine(known, environment, variables, scope.clock))
     found += looked("registry", lambda: examine_registry(known))
-    found += looked("agents", lambda: examine_agents(known, fallback_agent(environment), environment))
+    found += looked("agents", lambda: _agents(scope))
     repaired: list[str] = []
     for paths in scope.every() if everything else [scope.paths()]:
         more, done = _of_database(scope, paths, fix, everything)
         found, repaired = [*found, *more], [*repaired, *done]
     return found, repaired
+
+
+def _agents(scope: Scope) -> Iterator[Finding]:
+    from ..doctor import Finding
+    from ..runner.agent_programs import examine_agents
+
+    environment, fallback = scope.session.environment, None
+    try:
+        fallback = fallback_agent(environment)
+    except click.UsageError as error:
+        yield Finding("problem", error.message, "no runner starts with this variable as it is")
+    yield from examine_agents(scope.registry, fallback, environment)
 
 
 def _of_database(scope: Scope, paths: DatabasePaths, fix: bool, everything: bool) -> tuple[list[Finding], list[str]]:
