@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import os
 import subprocess
 import tarfile
@@ -23,7 +25,7 @@ from tests.contract.remotes import ENVIRONMENT, SOMEBODY, add_remote, bare, refs
 from hermes_workflows import exchange
 from hermes_workflows.core import layout
 from hermes_workflows.core.receipts import Author, Execution, Provenance, RunRequest, RunStarted, draft
-from hermes_workflows.errors import Conflict, HermesError, IntegrityError, InvalidInput, NotFound
+from hermes_workflows.errors import Conflict, HermesError, IntegrityError, InvalidInput, NotFound, StoreFailure
 from hermes_workflows.review.resolving import Resolution
 from hermes_workflows.store import git_binary
 from hermes_workflows.store.bundles import read_header
@@ -297,6 +299,24 @@ def test_a_bundle_without_its_beginning_is_refused(ours: Workspace, theirs: Work
     git(store(theirs), "bundle", "create", str(tmp_path / "a.bundle"), f"{tip}~2..refs/runs/wf_a")
     with pytest.raises(IntegrityError):
         exchange.import_bundle(ours, tmp_path / "a.bundle")
+
+
+@pytest.mark.parametrize("git_says", ["fatal: write error: No space left on device", None])
+def test_a_full_disk_is_no_fault_of_the_pack(ours: Workspace, tmp_path: Path, git_says: str | None) -> None:
+    pack, program = tmp_path / "pack", tmp_path / "git"
+    pack.write_bytes(b"PACK")
+    program.write_text(f"#!/bin/sh\necho '{git_says}' >&2\nexit 128\n")
+    program.chmod(0o755)
+    arriving = Quarantine(store(ours).path, store(ours).disk, git_says and str(program))
+    with open(pack, "rb") as file, arriving, pytest.raises(StoreFailure, match="No space left"):
+        arriving.take(file if git_says else _Full())
+
+
+class _Full(io.BytesIO):
+    """What reading from ends in when dulwich cannot write what it has read."""
+
+    def read(self, _: int | None = -1) -> bytes:
+        raise OSError(errno.ENOSPC, "No space left on device")
 
 
 def test_what_is_no_bundle_is_named(ours: Workspace, theirs: Workspace, tmp_path: Path) -> None:

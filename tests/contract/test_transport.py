@@ -11,11 +11,11 @@ import pytest
 from tests.contract.ledgers import finished, git, record, start, step_draft
 from tests.contract.remotes import SOMEBODY, add_remote, bare, http, liar, reach, refs_of, ssh, workspace
 
-from hermes_workflows.errors import HermesError, IntegrityError, InvalidInput, NotFound, RemoteFailure
+from hermes_workflows.errors import HermesError, IntegrityError, InvalidInput, NotFound, RemoteFailure, StoreFailure
 from hermes_workflows.store import reaching
 from hermes_workflows.store.git_ledger import GitLedger
-from hermes_workflows.store.git_transport import GitTransport
-from hermes_workflows.store.remotes import Transport, find_remote
+from hermes_workflows.store.git_transport import GitTransport, failure
+from hermes_workflows.store.remotes import Remote, Transport, find_remote
 from hermes_workflows.store.repository import GENESIS
 
 
@@ -173,6 +173,18 @@ def test_objects_that_are_made_to_harm_do_not_come_in(kind: str, ledger: GitLedg
         reach(ledger, kind).fetch(prune=False)
     assert refs_of(ledger) == before
     assert not list((ledger.path / "hermes").glob("arriving/*"))
+
+
+@pytest.mark.parametrize(
+    ("told", "kind_of"),
+    [
+        ("fatal: write error: No space left on device\nfatal: index-pack failed", StoreFailure),
+        ("fatal: sha1 file 'x' write error. Out of diskspace\nfatal: index-pack failed", StoreFailure),
+        ("remote: No space left on device\nfatal: index-pack failed", IntegrityError),
+    ],
+)
+def test_a_full_disk_here_is_no_fault_of_what_came(told: str, kind_of: type[HermesError]) -> None:
+    assert type(failure(Remote("origin", "hub", "hub"), told)) is kind_of
 
 
 def test_a_remote_that_lacks_what_it_promises_changes_nothing(kind: str, ledger: GitLedger, hub: Path) -> None:

@@ -159,6 +159,9 @@ def test_the_forges_json_is_read_strictly() -> None:
     assert pull_request_of({**data, "head": {"ref": "run/wf", "repo": None}}).foreign
     with pytest.raises(InvalidInput, match="no user"):
         pull_request_of({**data, "user": None})
+    for number in ("x", None, [7], True):
+        with pytest.raises(InvalidInput, match="has no number"):
+            pull_request_of({**data, "number": number})
     told = {
         "id": 31,
         "user": {"login": "ana", "type": "User"},

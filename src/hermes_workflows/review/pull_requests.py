@@ -78,11 +78,13 @@ def pull_request_of(data: Any) -> PullRequest:
     """The pull request in GitHub's JSON. Raises InvalidInput that names what is missing."""
     head, base = _part(data, "head"), _part(data, "base")
     repository = _text(_part(base, "repo"), "full_name")
-    source = head.get("repo")
+    source, number = head.get("repo"), data.get("number", 0)
+    if type(number) is not int:
+        raise InvalidInput("the pull request's JSON has no number", hint=_SHAPE)
     return PullRequest(
         repository=repository,
-        number=int(data.get("number") or 0),
-        url=str(data.get("html_url") or f"https://github.com/{repository}/pull/{data.get('number')}"),
+        number=number,
+        url=str(data.get("html_url") or f"https://github.com/{repository}/pull/{number}"),
         author=_text(_part(data, "user"), "login"),
         branch=_text(head, "ref"),
         foreign=not isinstance(source, Mapping) or source.get("full_name") != repository,

@@ -19,6 +19,8 @@ ENVIRONMENT = {
     "LC_ALL": "C",
 }
 
+# What git says of this machine's disk. It calls objects damaged that it could not write.
+DISK_IS_FULL = re.compile(r"no space left|out of disk ?space|quota exceeded", re.IGNORECASE)
 
 # fetch writes no FETCH_HEAD and leaves out refs from this version on.
 _OLDEST = (2, 29)

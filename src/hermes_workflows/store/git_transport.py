@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from ..core.redaction import Redactor
-from ..errors import HermesError, IntegrityError, RemoteFailure
-from . import peek
+from ..errors import HermesError, IntegrityError, RemoteFailure, StoreFailure
+from . import git_binary, peek
 from .remotes import HEADS, SCHEMES, Remote, is_exchanged
 from .remotes import prune as forget
 
@@ -156,6 +156,8 @@ def failure(remote: Remote, told: str) -> HermesError:
     lines = [line.strip() for line in Redactor().text(told).splitlines() if line.strip()]
     said = next((line for line in lines if line.startswith(("fatal:", "error:", "ssh:"))), lines[-1] if lines else "")
     message = f"{remote.name} ({remote.shown}): {said.partition(': ')[2] or said or 'it said nothing'}"
+    if any(git_binary.DISK_IS_FULL.search(line) for line in lines if not line.startswith("remote:")):
+        return StoreFailure(message, hint="nothing of ours has changed; free some space and run the same command again")
     if _BAD_OBJECTS.search(told.lower()):
         return IntegrityError(message, hint="what it has is damaged or was made to harm; nothing of ours has changed")
     if "refs/remotes/" in told and "cannot lock ref" in told:

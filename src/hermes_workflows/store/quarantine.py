@@ -7,6 +7,7 @@ and everything it names must be there; only then does the pack move in, under it
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
 import shutil
@@ -19,9 +20,10 @@ from dulwich.objects import Commit, ObjectID, ShaFile, Tag, Tree
 from dulwich.repo import Repo
 
 from ..core.redaction import Redactor
-from ..errors import IntegrityError
+from ..errors import IntegrityError, StoreFailure
 from . import git_binary
 from .durability import Disk
+from .git_binary import DISK_IS_FULL
 from .verify import HashedObjects
 
 _FOLDER = "hermes/arriving"
@@ -114,6 +116,8 @@ class Quarantine:
         )
         if done.returncode:
             said = Redactor().text(" ".join(done.stderr.split()))
+            if DISK_IS_FULL.search(said):
+                raise self._full()
             raise _refused(said.removeprefix("fatal: ").removeprefix("error: "))
 
     def _check(self, pack: BinaryIO) -> None:
@@ -129,6 +133,10 @@ class Quarantine:
                         raise _refused(f"{name.decode()} names {needed.decode()}, which is missing")
         except IntegrityError:
             raise
+        except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise self._full() from error
+            raise _refused(f"{type(error).__name__}: {error}") from error
         except (AssertionError, ChecksumMismatch, EOFError, KeyError, ObjectFormatException, ValueError) as error:
             raise _refused(str(error) or type(error).__name__) from error
         except Exception as error:
@@ -136,6 +144,13 @@ class Quarantine:
             raise _refused(f"{type(error).__name__}: {error}") from error
         finally:
             repo.close()
+
+    def _full(self) -> StoreFailure:
+        # What arrived may well be sound: nobody should ask for it to be sent again.
+        return StoreFailure(
+            f"cannot write to {self._repository}: {os.strerror(errno.ENOSPC)}",
+            hint="nothing was taken; free some space and run the same command again",
+        )
 
 
 def _links(found: ShaFile) -> list[ObjectID]:
