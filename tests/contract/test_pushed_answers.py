@@ -92,6 +92,18 @@ def test_a_fetched_branch_says_the_same(desk_on_git: Desk, clone: Clone, branch:
     assert len(desk_on_git.receipts()) == 3
 
 
+def test_an_author_whose_name_is_in_another_encoding_is_heard(desk_on_git: Desk, clone: Clone) -> None:
+    clone.answer()
+    git = ["git", "-C", str(clone.folder)]
+    made = subprocess.run([*git, "cat-file", "commit", clone.commit()], capture_output=True, check=True).stdout
+    named = made.replace(b"author Ana", b"author J\xfcrg")
+    store = [*git, "hash-object", "-t", "commit", "-w", "--stdin"]
+    commit = subprocess.run(store, input=named, capture_output=True, check=True).stdout.decode().strip()
+    git_in(clone.folder, "push", "--quiet", "origin", f"{commit}:refs/heads/answer/wf")
+    one = imported(desk_on_git)
+    assert (one.outcome, one.by) == ("recorded", "J\ufffdrg")
+
+
 def test_an_answer_to_an_older_commit_of_the_run_counts(desk_on_git: Desk, clone: Clone) -> None:
     desk_on_git.ask("second")
     clone.answer()

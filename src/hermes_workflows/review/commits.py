@@ -59,17 +59,22 @@ def _commit_provenance(proposal: Proposal) -> Provenance:
     signed = proposal.signature == "good"
     return Provenance(
         kind="human" if signed else "manual",
-        by=(proposal.signer if signed else proposal.author) or "unknown",
+        by=_text(proposal.signer if signed else proposal.author) or "unknown",
         channel="commit",
         message_id=proposal.commit,
         verified="signature" if signed else "none",
         origin={
             "commit": proposal.commit,
-            "author": f"{proposal.author} <{proposal.email}>",
+            "author": _text(f"{proposal.author} <{proposal.email}>"),
             "signature": proposal.signature,
             "ref": proposal.ref,
         },
     )
+
+
+def _text(said: str) -> str:
+    """What is no UTF-8 in a commit (older gits write names in Latin-1) as something that a receipt can hold."""
+    return said.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def _content(data: bytes) -> Plain:
