@@ -164,8 +164,23 @@ def test_items_are_added_and_removed_without_losing_what_was_typed() -> None:
     assert [part.parts[0].text for part in by_name(form_view(SCHEMA, draft.value))["items"].parts] == ["a/b~c", "", ""]
     draft = edited(draft, "remove /items/0")
     assert [item for item in draft.value["items"] if item is not MISSING] == [FULL["items"][1]]
-    for nonsense in ("add /items/7/x", "remove /items/99", "remove /nothing/0", "add", "", "remove /items/-1"):
-        assert edited(draft, nonsense) is draft
+    before = repr(draft.value)
+    for nonsense in (
+        "remove /items/99",
+        "remove /nothing/0",
+        "add",
+        "",
+        "remove /items/-1",
+        "add /feedback",
+        "add /items/7/x",
+    ):
+        assert repr(edited(draft, nonsense).value) == before
+
+
+def test_an_item_can_be_added_where_nothing_was_given() -> None:
+    schema = codec_for(Answer | None).json_schema
+    assert edited(Draft(MISSING), "add /tags").value == {"tags": [MISSING]}
+    assert form_view(schema, {"tags": [MISSING]}).fields
 
 
 def test_nothing_is_added_beyond_what_a_page_can_hold() -> None:

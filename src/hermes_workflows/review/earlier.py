@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ..core.changes import Change, changes
@@ -21,8 +22,9 @@ if TYPE_CHECKING:
 # A loop's scope, and what tells the same name of later calls apart.
 _LOOP = re.compile(r"(?:^|(?<=/))goal(?:-\d+)?/\d+(?=/)")
 _AGAIN = re.compile(r"-\d+(?=/|$)")
-# How many older runs are looked at: one of another workflow, or one that never asked, is passed over.
-_BACK = 50
+# Among how many of the newest runs an older one is looked for, and how many of them are read.
+_BACK = 200
+_TRIES = 5
 
 
 @dataclass(frozen=True)
@@ -74,11 +76,11 @@ def _is_request(receipt: Receipt) -> bool:
 
 def _previous_run(workspace: Workspace, run_id: str, question: ReviewReceipt) -> tuple[str, ReviewReceipt] | None:
     this = workspace.summary(run_id)
-    for other in workspace.runs(limit=_BACK):
-        older = (other.started_at or "", other.run_id) < (this.started_at or "", run_id)
-        if other.workflow == this.workflow and older:
-            try:
-                return other.run_id, workspace.review(other.run_id, question.key).request
-            except HermesError:
-                continue
+    same = (other for other in workspace.runs(limit=_BACK) if other.workflow == this.workflow)
+    older = (other for other in same if (other.started_at or "", other.run_id) < (this.started_at or "", run_id))
+    for other in islice(older, _TRIES):
+        try:
+            return other.run_id, workspace.review(other.run_id, question.key).request
+        except HermesError:
+            continue  # it never asked that, or cannot be read
     return None

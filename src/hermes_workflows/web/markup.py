@@ -13,7 +13,7 @@ from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
 from markdown_it.utils import OptionsDict
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 # Characters. A document beyond that is for an editor.
 _LONGEST = 200_000
@@ -46,6 +46,12 @@ def _reader() -> MarkdownIt:
     reader.disable("image")
     reader.validateLink = _is_link  # type: ignore[method-assign]  # the library's own way to say which links hold
     reader.add_render_rule("link_open", _link)
+    for name in ("heading_open", "heading_close"):
+        reader.add_render_rule(name, _heading)
+    for name in ("fence", "code_block"):
+        reader.add_render_rule(name, _block)
+    for name in ("table_open", "th_open", "td_open"):
+        reader.add_render_rule(name, _table)
     return reader
 
 
@@ -59,6 +65,23 @@ def _link(self: RendererHTML, tokens: Sequence[Token], at: int, options: Options
     # Where it leads is not what it says.
     tokens[at].attrSet("title", str(tokens[at].attrGet("href") or ""))
     return self.renderToken(tokens, at, options, env)
+
+
+def _heading(self: RendererHTML, tokens: Sequence[Token], at: int, options: OptionsDict, env: Any) -> str:
+    # Below the headings of the page, whose outline no text of others may pose as.
+    tokens[at].tag = f"h{min(int(tokens[at].tag[1]) + 3, 6)}"
+    return self.renderToken(tokens, at, options, env)
+
+
+def _block(self: RendererHTML, tokens: Sequence[Token], at: int, options: OptionsDict, env: Any) -> str:
+    # What is wider than the page can be scrolled by keys.
+    return f'<pre tabindex="0"><code>{escape(tokens[at].content)}</code></pre>\n'
+
+
+def _table(self: RendererHTML, tokens: Sequence[Token], at: int, options: OptionsDict, env: Any) -> str:
+    # No style within a page: its policy refuses them all.
+    attributes = ' tabindex="0"' if tokens[at].tag == "table" else ""
+    return f"<{tokens[at].tag}{attributes}>"
 
 
 _READER = _reader()

@@ -67,30 +67,42 @@ def read(schema: Schema, form: Form) -> Draft:
 def edited(draft: Draft, wish: str) -> Draft:
     """The draft after `add /items` or `remove /items/0`; unchanged for what is not there."""
     verb, _, pointer = wish.partition(" ")
-    *way, last = [unescaped(part) for part in pointer.split("/")[1:]] or [""]
-    value = _at(draft.value, way)
+    way = [unescaped(part) for part in pointer.split("/")[1:]]
     if verb == "add":
-        items = _at(value, [last])
-        if isinstance(items, list) and len(items) < MOST_ITEMS:
-            items.append(MISSING)
-        elif isinstance(value, dict) and not isinstance(items, list):
-            value[last] = [MISSING]
-        elif pointer == "" and not isinstance(draft.value, list):
-            draft.value = [MISSING]
-    elif verb == "remove" and isinstance(value, list) and last.isdecimal() and int(last) < len(value):
-        del value[int(last)]
+        draft.value = _with_one_more(draft.value, way)
+    elif verb == "remove" and way:
+        items = _at(draft.value, way[:-1])
+        if isinstance(items, list) and _is_place(items, way[-1]):
+            del items[int(way[-1])]
     return draft
+
+
+def _with_one_more(value: Any, way: Sequence[str]) -> Any:
+    """`value` with an item added to the list at `way`; what leads there is made, where nothing was given."""
+    if value is MISSING or value is None:
+        value = {} if way else []
+    if not way:
+        return [*value, MISSING] if isinstance(value, list) and len(value) < MOST_ITEMS else value
+    if isinstance(value, list) and _is_place(value, way[0]):
+        value[int(way[0])] = _with_one_more(value[int(way[0])], way[1:])
+    elif isinstance(value, dict):
+        return value | {way[0]: _with_one_more(value.get(way[0]), way[1:])}
+    return value
 
 
 def _at(value: Any, way: Sequence[str]) -> Any:
     for part in way:
         if isinstance(value, dict):
             value = value.get(part)
-        elif isinstance(value, list) and part.isdecimal() and int(part) < len(value):
+        elif isinstance(value, list) and _is_place(value, part):
             value = value[int(part)]
-        elif part != "":
+        else:
             return None
     return value
+
+
+def _is_place(items: Sequence[Any], part: str) -> bool:
+    return part.isdecimal() and len(part) < 6 and int(part) < len(items)
 
 
 def _read(shape: Shape, form: Form, root: Schema, errors: Errors) -> Any:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from ..core.artifacts import Kept, artifacts_of
 from ..core.receipts import Receipt, ReviewReceipt
 from ..core.timestamps import render_time
+from ..errors import HermesError
 from ..workspace import Workspace
 from .evidence import Piece, Said, piece_of
 from .forms import FormView
@@ -72,13 +73,14 @@ class Before:
 
 @dataclass(frozen=True)
 class File:
-    """An artifact of the run. `picture` says that it can be shown as it is."""
+    """An artifact of the run. `picture` says that it can be shown as it is, `preview` is how a text begins."""
 
     name: str
     href: str
     size: int
     media_type: str
     picture: bool
+    preview: Piece | None = None
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,11 @@ class ReviewView:
         return f"/check{self.href.removeprefix('/reviews')}"
 
 
-PICTURES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+PICTURES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+# How many files are looked into, up to which size in bytes, and how many characters of each are shown.
+_PREVIEWS: Final = 10
+_LARGE: Final = 1 << 20
+_BEGINNING: Final = 4000
 
 
 def asked_of(workspace: Workspace, run_id: str, question: ReviewReceipt) -> Asked:
@@ -129,13 +135,27 @@ def asked_of(workspace: Workspace, run_id: str, question: ReviewReceipt) -> Aske
     )
 
 
-def kept_of(run_id: str, receipts: Iterable[Receipt]) -> tuple[File, ...]:
-    return tuple(_file(run_id, each) for each in artifacts_of(receipts))
+def kept_of(workspace: Workspace, run_id: str, receipts: Iterable[Receipt]) -> tuple[File, ...]:
+    """The newest files of a run first."""
+    newest = artifacts_of(receipts)[::-1]
+    return tuple(_file(workspace, run_id, each, number < _PREVIEWS) for number, each in enumerate(newest))
 
 
-def _file(run_id: str, kept: Kept) -> File:
+def _file(workspace: Workspace, run_id: str, kept: Kept, is_near: bool) -> File:
     href = f"/artifacts/{segment(run_id)}/{kept.sha256}"
-    return File(kept.name, href, kept.size, kept.media_type, kept.media_type in PICTURES)
+    preview = _preview(workspace, run_id, kept) if is_near else None
+    return File(kept.name, href, kept.size, kept.media_type, kept.media_type in PICTURES, preview)
+
+
+def _preview(workspace: Workspace, run_id: str, kept: Kept) -> Piece | None:
+    if kept.size > _LARGE or not kept.media_type.startswith(("text/", "application/json")):
+        return None
+    try:
+        text = workspace.artifact(run_id, kept.sha256)[1].decode()
+    except (HermesError, UnicodeDecodeError):
+        return None  # what is wrong with it is said to whoever opens it
+    shown = text if len(text) <= _BEGINNING else f"{text[:_BEGINNING]}\n[… {len(text) - _BEGINNING:,} more characters]"
+    return piece_of(kept.name, shown, kept.name)
 
 
 def _text(moment: Any) -> str:

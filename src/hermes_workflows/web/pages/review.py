@@ -96,7 +96,8 @@ def _but_the_button(question: Question, errors: Errors) -> Errors:
 def _question(request: Request) -> Question:
     run, key = request.path_params["run"], request.path_params["key"]
     workspace = opened(request).of_run(run)
-    found = workspace.find(run)
+    # As it is now, also when a commit was given: whoever answers must see who was faster.
+    found = workspace.find(workspace.find(run).run_id)
     return Question(workspace, found, find_review(found.run_id, key, found.receipts))
 
 
@@ -202,7 +203,7 @@ def _view(request: Request, question: Question, notice: Notice | None) -> Review
         pieces=pieces_of(asked),
         before=tuple(Before(each.run_id, each.question.key, tuple(map(changed, each.changes))) for each in older),
         said=said_before(calls_of(found.receipts), asked.seq),
-        kept=kept_of(run, found.receipts),
+        kept=kept_of(workspace, run, found.receipts),
         answered=None if question.review.response is None else Answered.of(question.review.response),
         notice=notice,
     )

@@ -76,3 +76,6 @@ if (form) {
     timer = setTimeout(check, 400);
   });
 }
+
+// After a page that says what is wrong, the first such field is where one goes on.
+document.querySelector("[aria-invalid=true]")?.focus();
