@@ -91,7 +91,7 @@ def test_a_row_that_says_something_else_than_the_receipts_is_read_again(here: Pl
         database.execute("""UPDATE runs SET summary = replace(summary, '"receipts":1', '"receipts":7')""")
     assert "says something else than the receipts of wf" in told(here.run("doctor"))[0]
     fixed = here.run("doctor", "--fix")
-    assert (fixed.code, fixed.json["repaired"]) == (0, ["read 1 runs into the index again"])
+    assert (fixed.code, fixed.json["repaired"]) == (0, [f"made the rows of {here.sqlite} again from the receipts"])
 
 
 def test_a_run_that_nobody_would_ever_move_is_queued(here: Place) -> None:

@@ -74,7 +74,8 @@ def _wrong_rows(workspace: Workspace) -> Iterator[str]:
 
 
 def _rebuilt(workspace: Workspace) -> str:
-    return f"read {workspace.rebuild_index().changed} runs into the index again"
+    workspace.rebuild_index()
+    return f"made the rows of {workspace.paths.sqlite} again from the receipts"
 
 
 def _forgotten(workspace: Workspace) -> Iterator[Finding]:

@@ -73,7 +73,8 @@ def _left(workspace: Workspace, healthy: bool) -> Iterator[Finding]:
     left = [row for row in workspace.queue.work() if row.status == "expired"]
     if left:
         names = ", ".join(f"{row.work.run_id} {row.work.key or 'the workflow'}" for row in left[:5])
-        what = f"{len(left)} commands were left by runners that died or no longer answer: {names}"
+        more = f" and {len(left) - 5} more" if len(left) > 5 else ""
+        what = f"runners that died or no longer answer have left {names}{more}"
         hint = "a living runner takes them over" if healthy else "hermes-workflows runner run"
         yield Finding("ok" if healthy else "warning", what, hint)
 
