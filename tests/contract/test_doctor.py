@@ -17,6 +17,7 @@ from hermes_workflows.doctor.finding import mend
 from hermes_workflows.doctor.machine import ahead, room_finding
 from hermes_workflows.errors import StoreFailure
 from hermes_workflows.store.health import Room, remote_file_system
+from hermes_workflows.store.queue_port import Change, Claim
 
 GIB = 1 << 30
 
@@ -90,3 +91,12 @@ def test_a_runner_whose_process_is_over_is_not_up(made: Desk) -> None:
     told = levels(made)
     assert "no runner is up, and nothing is due" in told
     assert [what for what in told if "died" in what]
+
+
+def test_what_a_runner_had_in_hand_when_the_machine_went_down_is_told(made: Desk) -> None:
+    made.start("wf")
+    made.workspace.queue.apply(Change(claim=Claim(1)), "ada")
+    made.clock.boot_id = "second-boot"
+    assert levels(made)["runners that died or no longer answer have left wf the workflow"] == "warning"
+    made.workspace.queue.heartbeat(beat("bob", made.clock))
+    assert levels(made)["runners that died or no longer answer have left wf the workflow"] == "ok"
