@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import random
 import shutil
 import signal
 import sqlite3
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -65,6 +67,11 @@ def holders(site: Site) -> str:
 
 
 def is_being_written(site: Site) -> bool:
+    with suppress(FileNotFoundError), open(f"{site.sqlite}.lock") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
     try:
         with closing(sqlite3.connect(f"file:{site.sqlite}?mode=rw", uri=True, timeout=0)) as connection:
             connection.execute("BEGIN IMMEDIATE")
@@ -86,7 +93,7 @@ class Trouble:
         self.full = False
         self._clock = clock
         self._wall = self._furthest = self._boot = 0.0
-        self._stopped: dict[int, tuple[float, Child]] = {}
+        self._stopped: dict[int, tuple[threading.Timer, Child]] = {}
         self._full_until = 0.0
         self._helpers: list[subprocess.Popen[bytes]] = []
         set_clock(clock)
@@ -146,12 +153,20 @@ class Trouble:
         """For a moment, or for longer than its leases."""
         place = self.chance.randrange(RUNNERS)
         seconds = self.chance.choice([self.chance.uniform(0.05, 0.5), self.chance.uniform(4.0, 6.0)])
-        self.runners[place].send(signal.SIGSTOP)
-        self._stopped[place] = (time.monotonic() + seconds, self.runners[place])
+        self._go_on(place)
+        victim = self.runners[place]
+        victim.send(signal.SIGSTOP)
+        # Whoever waits for a lock that it holds must not be the one who lets it go on.
+        alarm = threading.Timer(seconds, os.kill, (victim.pid, signal.SIGCONT))
+        alarm.daemon = True
+        alarm.start()
+        self._stopped[place] = (alarm, victim)
 
     def _go_on(self, place: int) -> None:
         if place in self._stopped:
-            self._stopped.pop(place)[1].send(signal.SIGCONT)
+            alarm, victim = self._stopped.pop(place)
+            alarm.cancel()
+            victim.send(signal.SIGCONT)
 
     @contextmanager
     def stand_still(self) -> Iterator[None]:
@@ -239,11 +254,10 @@ class Trouble:
             self.full, self._full_until = True, time.monotonic() + self.chance.uniform(0.3, 1.5)
 
     def _end_what_is_over(self, *, all_of_it: bool = False) -> None:
-        now = time.monotonic()
-        for place, (until, _) in list(self._stopped.items()):
-            if all_of_it or now >= until:
+        for place, (alarm, _) in list(self._stopped.items()):
+            if all_of_it or not alarm.is_alive():
                 self._go_on(place)
-        if self.full and (all_of_it or now >= self._full_until):
+        if self.full and (all_of_it or time.monotonic() >= self._full_until):
             self.disk.free()
             self.full = False
         self._helpers = [each for each in self._helpers if each.poll() is None]
