@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -141,3 +142,14 @@ def test_what_cannot_be_served_is_said_before_anything_listens(
     assert said in answer.error["message"]
     assert answer.error["hint"]
     assert answer.stdout == ""
+
+
+def test_without_the_extra_the_command_says_what_to_install(asked: Place) -> None:
+    stub = asked.root / "stub" / "starlette.py"
+    stub.parent.mkdir()
+    stub.write_text("raise ModuleNotFoundError('gone', name='starlette')")
+    asked.environment["PYTHONPATH"] = f"{stub.parent}:{os.environ.get('PYTHONPATH', '')}"
+    answer = asked.run("dashboard", "--port", "0")
+    assert (answer.code, answer.error["code"]) == (2, "invalid_input")
+    assert "starlette" in answer.error["message"]
+    assert "hermes-workflows[dashboard]" in answer.error["hint"]

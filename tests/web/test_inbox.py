@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -60,3 +61,18 @@ def test_an_empty_inbox_says_so(made: Desk, client: TestClient) -> None:
     page = client.get("/").text
     assert "Nothing waits for an answer" in page
     assert "<title>Inbox" in page
+
+
+def test_a_long_list_comes_in_pages(made: Desk, client: TestClient) -> None:
+    for number in range(120):
+        made.ask(f"q{number:03}", "later")
+    first = client.get("/", params={"workflow": "flow.py:launch"}).text
+    assert first.count("data-item") == 100
+    assert "122 in all" in first
+    (after,) = re.findall(r'href="([^"]+)" rel="next"', first)
+    second = client.get(unescape(after)).text
+    assert second.count("data-item") == 22
+    assert 'rel="prev"' in second
+    assert 'rel="next"' not in second
+    for wrong in ("0", "-1", "x", "9" * 30, "٣"):
+        assert client.get("/", params={"page": wrong}).status_code == 200

@@ -167,6 +167,22 @@ def test_items_are_added_and_removed_without_a_script_and_record_nothing(made: D
     assert answers(made) == []
 
 
+def test_who_answers_is_told_when_no_runner_is_there_to_go_on(made: Desk, client: TestClient) -> None:
+    page = client.get(send(client, hidden(client) | APPROVE).headers["location"]).text
+    assert "The answer is recorded." in page
+    assert "No runner is up for workflows.sqlite" in page
+
+
+def test_a_link_cannot_pretend_that_something_was_recorded(client: TestClient) -> None:
+    assert "is recorded" not in client.get(f"{PAGE}?recorded").text
+
+
+def test_an_address_by_commit_shows_the_question_as_it_is_now(made: Desk, client: TestClient) -> None:
+    commit = made.workspace.find("wf").head.tip
+    send(client, hidden(client) | APPROVE)
+    assert "by ana (human)" in client.get(f"/reviews/{commit}/ok").text
+
+
 def test_a_question_that_ended_takes_no_answer(made: Desk, client: TestClient) -> None:
     form = hidden(client)
     made.end(status="cancelled")

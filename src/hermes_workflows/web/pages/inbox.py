@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Final
+from urllib.parse import urlencode
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -14,7 +15,9 @@ from ...store.queue_port import ReviewRow
 from ...workspace import Workspace
 from ..rendering import opened, page, segment, since, until
 
-_LINE = 160
+_LINE: Final = 160
+# Rows on one page.
+_PAGE: Final = 100
 
 
 @dataclass(frozen=True)
@@ -40,13 +43,21 @@ class Filter:
     person: str = ""
     state: str = "open"
 
+    def href(self, number: int) -> str:
+        return f"/?{urlencode({**asdict(self), 'page': number})}"
+
     def takes(self, row: Waiting) -> bool:
         return self.workflow in ("", row.workflow) and self.person in ("", row.assignee)
 
 
 @dataclass(frozen=True)
 class Inbox:
+    """One page of the list; `total` are all that are wanted, `before` and `after` the addresses of its neighbours."""
+
     rows: tuple[Waiting, ...]
+    total: int
+    before: str
+    after: str
     wanted: Filter
     workflows: tuple[str, ...]
     people: tuple[str, ...]
@@ -57,12 +68,19 @@ def show(request: Request) -> Response:
     wanted = Filter(given.get("workflow", ""), given.get("person", ""), given.get("state", "open"))
     rows = [row for workspace in opened(request).every for row in _rows(workspace, wanted.state)]
     rows.sort(key=lambda row: (row.asked, row.run_id, row.key))
-    return page(request, "inbox.html", _view(rows, wanted))
+    text = given.get("page", "1")
+    number = int(text) if text.isdecimal() and 0 < len(text) < 7 else 1
+    return page(request, "inbox.html", _view(rows, wanted, max(number, 1)))
 
 
-def _view(rows: list[Waiting], wanted: Filter) -> Inbox:
+def _view(rows: list[Waiting], wanted: Filter, number: int) -> Inbox:
+    taken = [row for row in rows if wanted.takes(row)]
+    end = number * _PAGE
     return Inbox(
-        rows=tuple(filter(wanted.takes, rows)),
+        rows=tuple(taken[end - _PAGE : end]),
+        total=len(taken),
+        before=wanted.href(number - 1) if number > 1 else "",
+        after=wanted.href(number + 1) if end < len(taken) else "",
         wanted=wanted,
         workflows=tuple(sorted({row.workflow for row in rows})),
         people=tuple(sorted({row.assignee for row in rows if row.assignee})),

@@ -26,6 +26,7 @@ from ...finding import Found
 from ...review.answer import InvalidAnswer, Review, find_review
 from ...review.earlier import earlier_of, shown_of
 from ...workspace import Workspace
+from ..attendance import missing
 from ..evidence import changed, pieces_of, said_before
 from ..forms import form_view
 from ..posted import MISSING, Draft, Errors, Form, Raw, edited, read
@@ -58,7 +59,7 @@ class Question:
 def show(request: Request) -> Response:
     question = _question(request)
     known = question.review.response is not None and "recorded" in request.query_params
-    notice = Notice("good", "The answer is recorded; the run goes on with it.") if known else None
+    notice = Notice("good", "The answer is recorded.", missing(question.workspace)) if known else None
     draft = Draft(_proposed(question))
     return _page(request, question, draft, notice=notice)
 
