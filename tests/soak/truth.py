@@ -35,6 +35,7 @@ class Rows:
     stuck: Sequence[Row] = ()
     runners: Sequence[Row] = ()
     indexed: frozenset[str] = frozenset()
+    file: int = 0
 
 
 @dataclass(frozen=True)
@@ -69,13 +70,15 @@ class Truth:
             (row["run_id"], row["key"], row["token"], row["claims"]) for row in rows.work if row["run_id"] in names
         ]
         tips = [each.tip for each in (told, *below.values()) if each]
-        return Seen(facts, (_without_time(facts), claimed, tips))
+        # A file that was made anew may for a moment have known of leases that were just being finished.
+        return Seen(facts, (_without_time(facts), claimed, tips, rows.file))
 
     def _rows(self) -> Rows | None:
         try:
             with closing(sqlite3.connect(f"file:{self.site.sqlite}?mode=ro", uri=True, timeout=5)) as connection:
                 connection.row_factory = sqlite3.Row
                 connection.execute("BEGIN")
+                file = self.site.sqlite.stat().st_ino
                 tables = [
                     [dict(row) for row in connection.execute(f"SELECT * FROM {name} ORDER BY {order}")]
                     for name, order in (
@@ -85,9 +88,9 @@ class Truth:
                     )
                 ]
                 runs = frozenset(name for (name,) in map(tuple, connection.execute("SELECT run_id FROM runs")))
-        except sqlite3.Error:
+        except (OSError, sqlite3.Error):
             return None
-        return Rows(*tables, runs)
+        return Rows(*tables, runs, file)
 
     def _facts(self, told: Told, rows: Rows, below: Sequence[Told] = ()) -> Facts:
         now = self.clock.now().timestamp()
