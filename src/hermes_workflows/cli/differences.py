@@ -11,6 +11,7 @@ from ..core.comparison import Comparison, Difference, Part
 from ..core.told_calls import ToldCall
 from ..core.usages import told
 from .show import one_line
+from .told import counted
 
 _MARKS = {"added": "+", "removed": "-", "changed": "~"}
 # Lines of one text's diff that a terminal is given; JSON has all.
@@ -51,7 +52,7 @@ def _headline(before: str, after: str, found: Comparison) -> str:
     only = {"added": f", which only {after} has", "removed": f", which only {before} has"}.get(first.what, "")
     return (
         f"{before} and {after} part at {_label(first.call)}{only}: "
-        f"{len(found.differences)} differences, {found.same} calls the same"
+        f"{counted(len(found.differences), 'difference')}, {counted(found.same, 'call')} the same"
     )
 
 

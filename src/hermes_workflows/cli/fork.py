@@ -11,6 +11,7 @@ from ..errors import InvalidInput
 from .completion import complete_moments, complete_runs
 from .plain_git import git_line, revision, tell
 from .scope import Scope, scoped
+from .told import counted
 
 if TYPE_CHECKING:
     from ..core.encoding import Plain
@@ -147,7 +148,9 @@ def _tell_forked(scope: Scope, workspace: Workspace, done: Forked) -> None:
 
 def _text(done: Forked, next_action: str | None) -> str:
     where = f"after {done.after}" if done.after else "from the start"
-    lines = [f"{done.run_id}: forked from {done.source.run_id}, goes on {where}; {done.adopted} receipts adopted"]
+    lines = [
+        f"{done.run_id}: forked from {done.source.run_id}, goes on {where}; {counted(done.adopted, 'receipt')} adopted"
+    ]
     if done.stopped:
         lines.append(f"  no more, because {done.stopped}")
     return "\n".join([*lines, *([f"next: {next_action}"] if next_action else [])])

@@ -31,7 +31,10 @@ def replays_text(done: Sequence[Replay]) -> str:
 
 
 def replays_markdown(done: Sequence[Replay]) -> str:
-    """Everything in it that comes from runs or code is inert: it is read by a forge."""
+    """Everything in it that comes from runs or code is inert: it is read by a forge.
+
+    What to do next is ours, made of ids and keys, and is to be copied as it stands.
+    """
     failed = [each for each in done if each.error is not None]
     ordered = [*failed, *(each for each in done if each.error is None)]
     lines = [f"### Replay: {_count(done)}", ""]
@@ -40,9 +43,12 @@ def replays_markdown(done: Sequence[Replay]) -> str:
         lines += [_row(each) for each in ordered[:_ROWS]]
     if len(ordered) > _ROWS:
         lines += ["", f"and {len(ordered) - _ROWS:,} more runs"]
+    parts = [inert("\n".join(lines))]
     for each in failed[:_DIFFS]:
-        lines += ["", *_failure(each)]
-    return inert("\n".join([*lines, "", ""]))
+        parts.append(inert("\n".join(_failure(each))))
+        if each.error is not None and each.error.hint:
+            parts.append("\n".join(fence(each.error.hint, "text")))
+    return "\n\n".join([*parts, ""])
 
 
 def _run(each: Replay) -> dict[str, Any]:
@@ -103,5 +109,3 @@ def _failure(each: Replay) -> Iterator[str]:
         more = [f"… and {len(lines) - _DIFF_LINES} more lines"] if len(lines) > _DIFF_LINES else []
         shown = [line[:_DIFF_WIDTH] for line in lines[:_DIFF_LINES]]
         yield from ("", *fence("\n".join([*shown, *more]), "diff"))
-    if each.error.hint:
-        yield from ("", code_span(each.error.hint, 500))

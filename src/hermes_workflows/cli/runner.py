@@ -26,6 +26,7 @@ from .logs import Logging, chosen_file, log_options, telling
 from .scope import Scope, Session, output_options, scoped
 from .seen import runner_document, runner_lines, work_document
 from .show import columns
+from .told import counted
 
 if TYPE_CHECKING:
     from ..runner.worker import Runner, RunnerReport
@@ -180,7 +181,7 @@ def _databases(scope: Scope, dbs: Sequence[str]) -> list[DatabasePaths]:
 
 
 def _report_text(report: RunnerReport) -> str:
-    return f"{report.worker_id}: {report.commands} commands, ended because: {report.reason}"
+    return f"{report.worker_id}: {counted(report.commands, 'command')}, ended because: {report.reason}"
 
 
 def _worker_id() -> str:

@@ -14,6 +14,11 @@ if TYPE_CHECKING:
     from ..store.ports import Head
 
 
+def counted(count: int, noun: str) -> str:
+    """`1 run`, `1,000 runs`."""
+    return f"{count:,} {noun}{'s' * (count != 1)}"
+
+
 def place_of(found: Found) -> dict[str, Any]:
     """Which run, commit and moment a document is about."""
     return {

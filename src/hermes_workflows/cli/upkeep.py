@@ -9,6 +9,7 @@ import click
 from ..errors import IntegrityError, InvalidInput
 from .completion import complete_runs
 from .scope import Scope, scoped
+from .told import counted
 
 if TYPE_CHECKING:
     from ..store.ports import Problem
@@ -41,7 +42,9 @@ def verify(scope: Scope, run: str | None, every: bool) -> int:
     if first := next((one.commit for one in problems if one.commit), None):
         document["first_bad_commit"] = first
     lines = [_problem_line(one) for one in problems]
-    scope.output.data(document, lambda: "\n".join([*lines, f"{runs} runs checked, {len(problems)} problems"]))
+    scope.output.data(
+        document, lambda: "\n".join([*lines, f"{counted(runs, 'run')} checked, {counted(len(problems), 'problem')}"])
+    )
     tell(scope, line)
     return IntegrityError.exit_code if problems else 0
 
@@ -69,5 +72,5 @@ def rebuild(scope: Scope) -> int:
         done = workspace.rebuild_index()
     lines = [f"{run_id}: {reason}" for run_id, reason in done.unreadable.items()]
     document = {"runs": done.changed, "unreadable": dict(done.unreadable)}
-    scope.output.data(document, lambda: "\n".join([*lines, f"{done.changed} runs read again"]))
+    scope.output.data(document, lambda: "\n".join([*lines, f"{counted(done.changed, 'run')} read again"]))
     return IntegrityError.exit_code if done.unreadable else 0

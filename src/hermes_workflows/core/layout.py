@@ -109,7 +109,7 @@ _TABLE: tuple[tuple[re.Pattern[str], Role, str], ...] = tuple(
 
 
 # A receipt's path is asked about six times before it is recorded.
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=128)
 def place(path: str) -> Place | None:
     """What `path` (relative to the run's folder) means, or None when nothing may lie there."""
     for pattern, role, family in _TABLE:
