@@ -240,3 +240,9 @@ def test_a_schema_that_is_none_still_has_a_form(schema: dict[str, Any], value: A
     view = form_view(schema, value, [("/x", "is wrong")])
     assert view.wrong
     assert isinstance(read(schema, sent(view)), Draft)
+
+
+def test_what_must_be_given_comes_first() -> None:
+    recorded = {**SCHEMA, "properties": dict(sorted(SCHEMA["properties"].items()))}
+    names = [each.pointer for each in form_view(recorded).fields]
+    assert names[:6] == ["/colour", "/feedback", "/items", "/urgent", "/due", "/extra"]

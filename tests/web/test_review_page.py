@@ -196,6 +196,7 @@ def test_evidence_is_shown_for_what_it_is(made: Desk, client: TestClient) -> Non
         Evidence(title="Draft", value="# Heading\n\n- a"),
         Evidence(title="Patch", value="--- a\n+++ b\n@@ -1 +1 @@\n-old\n+new\n"),
         Evidence(title="Facts", value={"n": 1, "why": "*because*"}),
+        Evidence(title="Points", value=["*first*", {"second": True}]),
         Evidence(title="File", path="missing.md"),
     ]
     ask(made, evidence=evidence)
@@ -204,6 +205,8 @@ def test_evidence_is_shown_for_what_it_is(made: Desk, client: TestClient) -> Non
     assert '<span class="removed">-old' in page
     assert "<em>because</em>" in page
     assert "missing: missing.md" in page
+    assert "<em>first</em>" in page
+    assert "<code>true</code>" in page
 
 
 def test_what_changed_since_the_time_before_is_shown(made: Desk, client: TestClient) -> None:

@@ -13,4 +13,4 @@ def missing(workspace: Workspace) -> str:
         return f"{split.what}: {split.hint}"
     if any(is_healthy(row, workspace.clock) for row in workspace.queue.runners()):
         return ""
-    return f"No runner is up for {workspace.paths.sqlite.name}: start one with `hermes-workflows runner run`"
+    return f"No runner is up for {workspace.paths.sqlite.name}: start one with hermes-workflows runner run"

@@ -63,5 +63,5 @@ def enter(scope: Scope, form: Mapping[str, list[str]] | None, sessions: Sessions
         "Welcome.",
         '<p><a href="/">To the inbox</a></p>',
         {"set-cookie": f"{sessions.cookie}={session}; Path=/; HttpOnly; SameSite=Strict"},
-        '<meta http-equiv="refresh" content="0; url=/">',
+        '<meta http-equiv="refresh" content="0; url=/"><link rel="icon" href="/static/icon.svg" type="image/svg+xml">',
     )

@@ -20,6 +20,8 @@ _DIFF_STARTS: Final = ("diff --git ", "--- ", "@@ -", "Index: ")
 _PROSE: Final = frozenset({".md", ".markdown", ".txt", ".rst", ""})
 # Calls whose words are shown: the newest, since those led to the question.
 _CALLS: Final = 20
+# A longer list is JSON.
+_ITEMS: Final = 100
 
 
 @dataclass(frozen=True)
@@ -30,10 +32,10 @@ class DiffLine:
 
 @dataclass(frozen=True)
 class Piece:
-    """`text` is the whole of it; a diff has its `lines`, a value with fields its `parts`."""
+    """`text` is the whole of it; a diff has its `lines`, a value with fields or items its `parts`."""
 
     title: str
-    kind: Literal["markdown", "text", "diff", "fields", "missing"]
+    kind: Literal["markdown", "text", "value", "diff", "fields", "items", "missing"]
     text: str = ""
     lines: tuple[DiffLine, ...] = ()
     parts: tuple[Piece, ...] = ()
@@ -65,8 +67,10 @@ def piece_of(title: str, value: Any, path: str | None = None) -> Piece:
     """A value as it is best read; `path` is the name of the file that it is the text of."""
     if isinstance(value, Mapping) and value and all(isinstance(name, str) for name in value):
         return Piece(title, "fields", parts=tuple(piece_of(name, each) for name, each in value.items()))
+    if isinstance(value, list) and 0 < len(value) <= _ITEMS and any(isinstance(each, str | dict) for each in value):
+        return Piece(title, "items", parts=tuple(piece_of("", each) for each in value))
     if not isinstance(value, str):
-        return Piece(title, "text", pretty(value))
+        return Piece(title, "text" if isinstance(value, list | Mapping) else "value", pretty(value))
     if value.startswith(_DIFF_STARTS):
         return Piece(title, "diff", value, tuple(map(diff_line, value.splitlines())))
     prose = PurePosixPath(path or "").suffix.lower() in _PROSE

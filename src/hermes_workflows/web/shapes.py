@@ -130,10 +130,12 @@ def _typed(shape: Shape, root: Schema) -> Shape:
 
 def _group(shape: Shape, root: Schema) -> Shape:
     required = _list(shape.schema.get("required"))
+    # What is recorded has its names in the order of the alphabet: what must be given comes first.
+    named = sorted(shape.schema["properties"].items(), key=lambda pair: pair[0] not in required)
     parts = (
         # A question may have come from elsewhere, with a schema that is none.
         _shape(Shape(_below(shape, name), name, "json", {}, name in required), part if _is_schema(part) else {}, root)
-        for name, part in shape.schema["properties"].items()
+        for name, part in named
     )
     return replace(shape, kind="group", parts=tuple(parts))
 

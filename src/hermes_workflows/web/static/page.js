@@ -78,4 +78,5 @@ if (form) {
 }
 
 // After a page that says what is wrong, the first such field is where one goes on.
-document.querySelector("[aria-invalid=true]")?.focus();
+// Not before all is loaded: going to the fragment of the address takes the focus away.
+addEventListener("load", () => document.querySelector("[aria-invalid=true]")?.focus());
