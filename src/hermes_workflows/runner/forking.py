@@ -180,7 +180,9 @@ def _fitting(bodies: _Bodies, receipts: list[Receipt]) -> Prefix:
 def _refused(wish: Wish, error: Divergence) -> InvalidInput | Divergence:
     key, run_id = _key_of(error), wish.source.run_id
     if key in wish.answers:
-        return InvalidInput(f"the answer to {key} does not fit: {error.message}", hint="nothing was recorded")
+        # Of a value that was just typed the reason alone is news, not that it differs from what is recorded.
+        why = getattr(error.__cause__, "message", None) or error.message
+        return InvalidInput(f"the answer to {key} does not fit: {why}", hint="nothing was recorded")
     before = (error.details or {}).get("fits_until")
     refused = Divergence(
         error.message,
