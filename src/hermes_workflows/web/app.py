@@ -14,7 +14,7 @@ from starlette.staticfiles import StaticFiles
 from ..workspace import Workspace
 from .errors import HANDLERS
 from .opened import Opened
-from .pages import artifact, inbox, review
+from .pages import artifact, inbox, review, runs
 from .rendering import HERE
 from .security import Gate
 from .sessions import Sessions
@@ -53,5 +53,6 @@ def _routes() -> list[BaseRoute]:
         *inbox.ROUTES,
         *review.ROUTES,
         *artifact.ROUTES,
+        *runs.ROUTES,
         Mount("/static", StaticFiles(directory=HERE / "static"), name="static"),
     ]

@@ -13,14 +13,14 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
-from ..core.durations import lasting
+from ..core.durations import duration, lasting
 from ..core.timestamps import parse_time
 from ..errors import HermesError
 from .markup import finalize, markdown
 from .opened import Opened
 
 HERE: Final = Path(__file__).parent
-NAVIGATION: Final = (("Inbox", "/"),)
+NAVIGATION: Final = (("Inbox", "/"), ("Runs", "/runs"))
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,15 @@ def pretty(value: Any) -> str:
 def since(moment: str | None, now: datetime) -> str:
     """How long `moment` lies before `now`; "" when it is unknown."""
     return lasting((now - parse_time(moment)).total_seconds()) if moment else ""
+
+
+def took(began: str | None, ended: str | None, now: datetime) -> str:
+    """How long something took, or has taken so far; "" when it is not known when it began."""
+    if not began:
+        return ""
+    if not ended:
+        return f"{since(began, now)} so far"
+    return duration((parse_time(ended) - parse_time(began)).total_seconds())
 
 
 def until(moment: str | None, now: datetime) -> str:
