@@ -78,7 +78,7 @@ def test_watch_prints_a_line_for_each_change_until_the_run_has_failed_and_names_
     assert said.code == 0
     assert documents[-1]["status"] == "failed"
     assert documents[-1]["failed_at"] == "flows/slow.py:8"
-    assert documents[-1]["reason"] == "ValueError: no such room at flows/slow.py:8"
+    assert documents[-1]["reason"] == "ValueError: no such room, at flows/slow.py:8"
     assert len({json.dumps(each | {"reason": ""}) for each in documents}) == len(documents)
 
 

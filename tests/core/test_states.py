@@ -158,7 +158,7 @@ def test_what_a_runner_cannot_write_is_told_while_there_is_work() -> None:
 
 def test_a_failed_run_names_file_and_line_once() -> None:
     shown = state(status="failed", error="ValueError: no such room", failed_at="flows/visit.py:21")
-    assert shown.reason == "ValueError: no such room at flows/visit.py:21"
+    assert shown.reason == "ValueError: no such room, at flows/visit.py:21"
     told = state(
         status="failed", error="KeyClash: flows/visit.py:21 and flows/visit.py:22", failed_at="flows/visit.py:21"
     )

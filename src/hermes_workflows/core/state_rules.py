@@ -38,7 +38,7 @@ def _completed(facts: Facts) -> Said:
 def _failed(facts: Facts) -> Said:
     reason = facts.error or "the workflow raised an error"
     if facts.failed_at and facts.failed_at not in reason:
-        reason += f" at {facts.failed_at}"
+        reason += f", at {facts.failed_at}"
     return reason, f"read the receipts ({_history(facts)}), mend the cause, then hermes-workflows retry {facts.run_id}"
 
 
