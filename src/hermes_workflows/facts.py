@@ -64,18 +64,22 @@ class Observed(NamedTuple):
 def observed_in(
     rows: Rows,
     work: Callable[[str], Sequence[WorkRow]],
+    child: Callable[[str], RunSummary | None],
     summary: RunSummary,
     registry: Registry,
     paths: DatabasePaths,
     clock: Clock,
 ) -> Observed:
-    """A run and the child runs it waits for, as one database knows them; `work` gives the queue's rows of a run."""
+    """A run and the child runs it waits for, as one database knows them.
+
+    `work` gives the queue's rows of a run, `child` what the receipts of a child run add up to now.
+    """
     runners = rows.runners()
     others = elsewhere(runners, () if summary.ended else registry.dbs.values(), paths.sqlite, clock)
 
     def look(run_id: str) -> Observed | None:
-        row = rows.indexed(run_id)
-        return of(row.summary) if row else None
+        found = child(run_id)
+        return of(found) if found else None
 
     def of(summary: RunSummary) -> Observed:
         return Observed(summary, work(summary.run_id), rows.stuck(summary.run_id), runners, others=others)

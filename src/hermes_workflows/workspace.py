@@ -24,7 +24,7 @@ from .core.receipts import Author, ControlReceipt, Provenance, RunStarted, draft
 from .core.redaction import Redactor
 from .core.states import OperationalState
 from .core.summary import RunSummary
-from .errors import Conflict, IntegrityError, InvalidInput, NotFound
+from .errors import Conflict, IntegrityError, InvalidInput, NewerSchema, NotFound
 from .facts import Observed, observed_in, state_of
 from .finding import Found
 from .loader import LoadedWorkflow, Loader
@@ -227,7 +227,16 @@ class Workspace:
 
     def observed(self, summary: RunSummary) -> Observed:
         """What is known of a run beyond its receipts, and of the child runs it waits for."""
-        return observed_in(self.queue, self.queue.work, summary, self.registry, self.paths, self.clock)
+        queue = self.queue
+        return observed_in(queue, queue.work, self._child, summary, self.registry, self.paths, self.clock)
+
+    def _child(self, run_id: str) -> RunSummary | None:
+        try:
+            known = index.refresh(self.ledger, self.queue, run_id)
+        except (IntegrityError, NewerSchema):
+            # A child that cannot be read does not hide its parent.
+            known = self.queue.indexed(run_id)
+        return known.summary if known else None
 
     def control(
         self,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import sqlite3
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -147,6 +149,22 @@ def test_a_parent_shows_whom_its_child_waits_for(made: Place, fresh: bool) -> No
     _, seen = made.terminal("status", "up")
     assert "child     below: up.below: Waiting on the operator" in seen
     assert {run["workflow_id"]: run["state"] for run in made.run("list").json}["up"] == "waiting"
+
+
+@pytest.mark.parametrize("command", ["status", "list"])
+def test_a_parent_shows_its_child_as_the_receipts_have_it_when_the_index_is_behind(
+    made: Place, tmp_path: Path, command: str
+) -> None:
+    with closing(sqlite3.connect(made.sqlite)) as old, closing(sqlite3.connect(tmp_path / "copy")) as copy:
+        old.backup(copy)
+    made.run("review", "respond", "up.below", "who", "--json", '"me"')
+    for file in made.sqlite.parent.glob(f"{made.sqlite.name}*"):
+        file.unlink()
+    shutil.copy(tmp_path / "copy", made.sqlite)
+    told = [made.run("status", "up").json] if command == "status" else made.run("list").json
+    (shown,) = (run for run in told if run["workflow_id"] == "up")
+    assert shown["children"]["below"]["state"] == "queued"
+    assert shown["state"] in ("running", "queued")  # by when the parent looks at its child again
 
 
 def test_a_run_has_the_deadline_of_its_alias_or_the_one_it_is_given(made: Place) -> None:

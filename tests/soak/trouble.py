@@ -132,7 +132,7 @@ class Trouble:
     # -- runners -------------------------------------------------------------------------------------------------
 
     def _runner(self, place: int) -> Child:
-        return self.site.runner("--worker-id", f"runner-{place}", "--lease-seconds", "4", "--concurrency", "4")
+        return self.site.runner("--worker-id", f"runner-{place}", "--lease-seconds", "4", "--debug")
 
     def kill(self) -> None:
         """Mostly one at work; another one takes its name and its place."""

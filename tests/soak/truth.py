@@ -34,7 +34,6 @@ class Rows:
     work: Sequence[Row] = ()
     stuck: Sequence[Row] = ()
     runners: Sequence[Row] = ()
-    indexed: frozenset[str] = frozenset()
     file: int = 0
 
 
@@ -61,7 +60,7 @@ class Truth:
         told, rows = self.reader.run(run_id), self._rows()
         if told is None or rows is None:
             return None
-        below = {key: self.reader.run(child) for key, child in told.children.items() if child in rows.indexed}
+        below = {key: self.reader.run(child) for key, child in told.children.items()}
         facts = self._facts(told, rows, [each for each in below.values() if each])
         facts = facts._replace(receipts=str(self.site.receipts), ref=f"runs/{run_id}")
         facts = facts._replace(free=None if told.end else _free(self.site.receipts))
@@ -87,10 +86,9 @@ class Truth:
                         ("runners", "started_at"),
                     )
                 ]
-                runs = frozenset(name for (name,) in map(tuple, connection.execute("SELECT run_id FROM runs")))
         except (OSError, sqlite3.Error):
             return None
-        return Rows(*tables, runs, file)
+        return Rows(*tables, file)
 
     def _facts(self, told: Told, rows: Rows, below: Sequence[Told] = ()) -> Facts:
         now = self.clock.now().timestamp()

@@ -51,14 +51,10 @@ def fresh_status(registry: Registry, paths: DatabasePaths, run_id: str, clock: C
     try:
         index = FastIndex(paths.sqlite)
         try:
-            row = index.indexed(run_id)
-            if row is None:
+            summary = _fresh(index, paths, run_id)
+            if summary is None:
                 return None
-            tip = peek.read_ref(paths.receipts, peek.RUNS + run_component(run_id))
-            # A sealed run has ended, and its ref may have been dropped.
-            if tip != row.tip and not (tip is None and row.sealed):
-                return None
-            seen = observed(index, row.summary, clock, registry, paths)
+            seen = observed(index, summary, clock, registry, paths)
         finally:
             index.close()
     except (DatabaseGone, HermesError):
@@ -67,8 +63,19 @@ def fresh_status(registry: Registry, paths: DatabasePaths, run_id: str, clock: C
 
 
 def observed(index: FastIndex, summary: RunSummary, clock: Clock, registry: Registry, paths: DatabasePaths) -> Observed:
-    """A run and the child runs it waits for, as the index knows them."""
-    return observed_in(index, partial(index.work, clock=clock), summary, registry, paths, clock)
+    """A run and the child runs it waits for, as the index knows them; DatabaseGone when it is behind with a child."""
+    child = partial(_fresh, index, paths)
+    return observed_in(index, partial(index.work, clock=clock), child, summary, registry, paths, clock)
+
+
+def _fresh(index: FastIndex, paths: DatabasePaths, run_id: str) -> RunSummary | None:
+    """What a run's row says; None when there is neither row nor ref, DatabaseGone when they differ."""
+    row = index.indexed(run_id)
+    tip = peek.read_ref(paths.receipts, peek.RUNS + run_component(run_id))
+    # A sealed run has ended, and its ref may have been dropped.
+    if tip == (row.tip if row else None) or (tip is None and row and row.sealed):
+        return row.summary if row else None
+    raise DatabaseGone(f"the index is behind with {run_id}")
 
 
 def _parsed(arguments: Sequence[str]) -> dict[str, str] | None:
