@@ -29,6 +29,8 @@ RUNS = int(os.environ.get("SOAK_RUNS", "13"))
 SEED = int(os.environ.get("SOAK_SEED", random.randrange(1_000_000)))
 _TRIES = 4
 
+pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads the processes' truth from /proc")
+
 
 @dataclass
 class Soak:
