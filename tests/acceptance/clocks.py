@@ -50,5 +50,5 @@ def set_clock(path: Path, wall: float = 0.0, boot: float = 0.0) -> None:
 def install(path: str) -> None:
     """Let this process, one of the command line, live by the clock in that file."""
     clock = ShiftedClock(path)
-    SystemClock.now = lambda _self: clock.now()  # type: ignore[method-assign]
-    SystemClock.elapsed = lambda _self: clock.elapsed()  # type: ignore[method-assign]
+    SystemClock.now = lambda self: clock.now()  # type: ignore[method-assign]
+    SystemClock.elapsed = lambda self: clock.elapsed()  # type: ignore[method-assign]
