@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import re
 import signal
 import subprocess
@@ -44,9 +45,9 @@ def asked(tmp_path: Path) -> Place:
 
 
 @contextmanager
-def dashboard(made: Place, *arguments: str) -> Iterator[Served]:
+def dashboard(made: Place, *arguments: str, stdin: int = subprocess.DEVNULL) -> Iterator[Served]:
     command = [*PROGRAM, "dashboard", "--port", "0", *arguments]
-    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    pipes = {"stdin": stdin, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     process = subprocess.Popen(command, cwd=made.root, env=made.env(), text=True, **pipes)  # type: ignore[call-overload]
     try:
         assert process.stdout is not None
@@ -153,3 +154,15 @@ def test_without_the_extra_the_command_says_what_to_install(asked: Place) -> Non
     assert (answer.code, answer.error["code"]) == (2, "invalid_input")
     assert "starlette" in answer.error["message"]
     assert "hermes-workflows[dashboard]" in answer.error["hint"]
+
+
+def test_only_a_dashboard_that_was_started_in_a_terminal_answers_as_a_human(asked: Place) -> None:
+    ours, theirs = pty.openpty()
+    try:
+        with dashboard(asked, stdin=theirs) as typed:
+            assert typed.said["kind"] == "human"
+        with dashboard(asked, "--token", "a-token-of-my-own-0123456789") as started:
+            assert started.said["kind"] == "manual"
+    finally:
+        os.close(ours)
+        os.close(theirs)

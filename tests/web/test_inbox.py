@@ -9,8 +9,12 @@ from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
-from tests.contract.workspaces import SHIP, Desk, person
+from tests.contract.workspaces import SHIP, Desk, desk, person
 from tests.web.browser import app_of, browser, waiting_desk
+
+from hermes_workflows.errors import StoreFailure
+from hermes_workflows.store.queue_port import ReviewRow
+from hermes_workflows.web.app import create_app
 
 
 @pytest.fixture
@@ -76,3 +80,28 @@ def test_a_long_list_comes_in_pages(made: Desk, client: TestClient) -> None:
     assert 'rel="next"' not in second
     for wrong in ("0", "-1", "x", "9" * 30, "٣"):
         assert client.get("/", params={"page": wrong}).status_code == 200
+
+
+def test_a_database_that_cannot_be_read_hides_no_other_question(made: Desk, tmp_path: Path) -> None:
+    broken = desk(tmp_path)
+    broken.workspace.reviews = _fail  # type: ignore[method-assign]
+    app = create_app(app_of(made).state.settings, [broken.workspace, made.workspace])
+    with browser(app) as client:
+        page = client.get("/").text
+    assert "database default: the disk is gone" in page
+    assert page.count("data-item") == 2
+
+
+def _fail(**_: object) -> list[ReviewRow]:
+    raise StoreFailure("the disk is gone")
+
+
+def test_a_run_that_two_databases_have_is_answered_in_neither(made: Desk, tmp_path: Path) -> None:
+    other = waiting_desk(tmp_path)
+    app = create_app(app_of(made).state.settings, [made.workspace, other.workspace])
+    with browser(app) as client:
+        answer = client.get("/reviews/wf/ok")
+        assert answer.status_code == 409
+        assert "each have a run wf" in answer.text
+        assert client.get("/reviews/later/legal/ok").status_code == 200
+        assert client.get("/reviews/nothing/ok").status_code == 404

@@ -97,7 +97,7 @@ def _settings(scope: Scope, token: str | None, by: str | None, port: int) -> Web
         lasting=token is not None,
         by=by or operating_system_user(),
         # As for answers of the command line: what a program started, a program can answer.
-        kind="human" if interactive() or token is not None else "manual",
+        kind="human" if interactive() else "manual",
     )
 
 

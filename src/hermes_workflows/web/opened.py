@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..errors import NotFound
+from ..errors import Conflict, NotFound
 from ..opening import open_workspace
 from ..registry import Registry
 from ..workspace import Workspace
@@ -31,16 +31,27 @@ class Opened:
         return cls(settings.registry, workspaces)
 
     def of_run(self, run: str) -> Workspace:
-        """The workspace that knows `run`: anything that `Workspace.find` takes. Raises NotFound, Conflict."""
-        unknown: NotFound | None = None
+        """The workspace that knows `run`: anything that `Workspace.find` takes.
+
+        Raises NotFound, and Conflict for a run that several databases have: nobody may answer the other one's question.
+        """
+        if len(self.every) == 1:
+            return self.every[0]
+        knowing, unknown = [], NotFound(f"no run {run!r}: no database is open")
         for workspace in self.every:
             try:
                 workspace.find(run)
             except NotFound as error:
-                unknown = unknown or error
+                unknown = error
             else:
-                return workspace
-        raise unknown or NotFound(f"no run {run!r}: no database is open")
+                knowing.append(workspace)
+        if len(knowing) > 1:
+            names = [workspace.paths.alias for workspace in knowing]
+            hint = f"start the dashboard with --db {names[0]}, or with another of them"
+            raise Conflict(f"the databases {', '.join(names)} each have a run {run}", hint=hint)
+        if not knowing:
+            raise unknown
+        return knowing[0]
 
     def close(self) -> None:
         _close(self.every)

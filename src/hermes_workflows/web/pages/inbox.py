@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from ...errors import HermesError
 from ...store.queue_port import ReviewRow
 from ...workspace import Workspace
 from ..rendering import opened, page, segment, since, until
@@ -52,12 +53,16 @@ class Filter:
 
 @dataclass(frozen=True)
 class Inbox:
-    """One page of the list; `total` are all that are wanted, `before` and `after` the addresses of its neighbours."""
+    """One page of the list; `total` are all that are wanted, `before` and `after` the addresses of its neighbours.
+
+    `unread` says which runs or databases are not in it, and why.
+    """
 
     rows: tuple[Waiting, ...]
     total: int
     before: str
     after: str
+    unread: tuple[str, ...]
     wanted: Filter
     workflows: tuple[str, ...]
     people: tuple[str, ...]
@@ -66,14 +71,22 @@ class Inbox:
 def show(request: Request) -> Response:
     given = request.query_params
     wanted = Filter(given.get("workflow", ""), given.get("person", ""), given.get("state", "open"))
-    rows = [row for workspace in opened(request).every for row in _rows(workspace, wanted.state)]
+    rows: list[Waiting] = []
+    unread: list[str] = []
+    for workspace in opened(request).every:
+        try:
+            rows += _rows(workspace, wanted.state)
+            unread += [f"run {run}: {why}" for run, why in workspace.refresh().unreadable.items()]
+        except HermesError as error:
+            # The questions of the other databases wait all the same.
+            unread.append(f"database {workspace.paths.alias}: {error.message}")
     rows.sort(key=lambda row: (row.asked, row.run_id, row.key))
     text = given.get("page", "1")
     number = int(text) if text.isdecimal() and 0 < len(text) < 7 else 1
-    return page(request, "inbox.html", _view(rows, wanted, max(number, 1)))
+    return page(request, "inbox.html", _view(rows, wanted, max(number, 1), unread))
 
 
-def _view(rows: list[Waiting], wanted: Filter, number: int) -> Inbox:
+def _view(rows: list[Waiting], wanted: Filter, number: int, unread: list[str]) -> Inbox:
     taken = [row for row in rows if wanted.takes(row)]
     end = number * _PAGE
     return Inbox(
@@ -81,6 +94,7 @@ def _view(rows: list[Waiting], wanted: Filter, number: int) -> Inbox:
         total=len(taken),
         before=wanted.href(number - 1) if number > 1 else "",
         after=wanted.href(number + 1) if end < len(taken) else "",
+        unread=tuple(unread),
         wanted=wanted,
         workflows=tuple(sorted({row.workflow for row in rows})),
         people=tuple(sorted({row.assignee for row in rows if row.assignee})),
