@@ -14,7 +14,7 @@ from starlette.staticfiles import StaticFiles
 from ..workspace import Workspace
 from .errors import HANDLERS
 from .opened import Opened
-from .pages import artifact, inbox, review, runs
+from .pages import artifact, inbox, review, run, runs
 from .rendering import HERE
 from .security import Gate
 from .sessions import Sessions
@@ -54,5 +54,6 @@ def _routes() -> list[BaseRoute]:
         *review.ROUTES,
         *artifact.ROUTES,
         *runs.ROUTES,
+        *run.ROUTES,
         Mount("/static", StaticFiles(directory=HERE / "static"), name="static"),
     ]

@@ -1,0 +1,108 @@
+"""`/runs/<run>`: one run, now or as a commit has it; `/calls/<run>/<key>`: what one of its calls asked and got."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pydantic import BaseModel
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from ...core.adoption import with_origin
+from ...core.durations import duration
+from ...core.outline import lines_of, outcome
+from ...core.receipts import Receipt, ReviewReceipt
+from ...core.said import transcript_of
+from ...core.usages import told
+from ...finding import of_key, split
+from ..evidence import Piece, piece_of
+from ..rendering import opened, page, segment
+from ..run_view import run_view
+
+# Characters of a transcript that are shown; the command shows all of it.
+_TRANSCRIPT: Final = 100_000
+# For programs; the question's page has its form.
+_SCHEMA: Final = ("returns",)
+# Shown with the transcript, as they came.
+_STREAMS: Final = ("stdout", "stderr")
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """One receipt of a call."""
+
+    path: str
+    outcome: str
+    status: str
+    about: str
+    facts: tuple[str, ...]
+    pieces: tuple[Piece, ...]
+
+
+@dataclass(frozen=True)
+class CallView:
+    """`question` is the address of the page that answers it, for a call that asks people."""
+
+    run_id: str
+    run_href: str
+    key: str
+    receipts: tuple[Recorded, ...]
+    question: str
+    command: str
+
+
+def show(request: Request) -> Response:
+    run = request.path_params["run"]
+    return page(request, "run.html", run_view(opened(request).of_run(run), run))
+
+
+def call(request: Request) -> Response:
+    run, key = split(request.path_params["run"])[0], request.path_params["key"]
+    # Of a key that nobody knows, it says the nearest right one.
+    found = opened(request).of_run(run).find(f"{run}@{key}")
+    receipts = of_key(with_origin(found.receipts), key)
+    asks = any(isinstance(each, ReviewReceipt) for each in receipts)
+    view = CallView(
+        run_id=found.run_id,
+        run_href=f"/runs/{segment(run)}",
+        key=key,
+        receipts=tuple(map(_recorded, receipts)),
+        question=f"/reviews/{segment(found.run_id)}/{segment(key)}" if asks else "",
+        command=f"hermes-workflows show {run}@{key}",
+    )
+    return page(request, "call.html", view)
+
+
+def _recorded(receipt: Receipt) -> Recorded:
+    (line,) = lines_of([receipt])
+    facts = (line.when or "", line.who, duration(line.seconds), told(line.usage) if line.usage else "")
+    about = f"{line.kind} {line.what}".strip()
+    return Recorded(
+        receipt.path, outcome(line), receipt.status, about, tuple(filter(None, facts)), tuple(_pieces(receipt))
+    )
+
+
+def _pieces(receipt: Receipt) -> Iterator[Piece]:
+    if receipt.request is not None:
+        yield piece_of("Request", _without(receipt.request, _SCHEMA))
+    if receipt.output is not None:
+        yield piece_of("Output", _without(receipt.output, _STREAMS if receipt.kind == "bash" else ()))
+    if receipt.error is not None:
+        yield piece_of("Error", f"{receipt.error.type}: {receipt.error.message}", "error.log")
+    for title, text in transcript_of(receipt, _TRANSCRIPT, streams=True):
+        # Never Markdown: what a program printed is shown as it came.
+        yield Piece(title, "text", text)
+
+
+def _without(value: Any, names: Collection[str]) -> Any:
+    shown = value.model_dump(exclude_none=True) if isinstance(value, BaseModel) else value
+    return {name: each for name, each in shown.items() if name not in names} if isinstance(shown, Mapping) else shown
+
+
+ROUTES: Final = (
+    Route("/runs/{run}", show, name="run"),
+    Route("/calls/{run}/{key:path}", call, name="call"),
+)

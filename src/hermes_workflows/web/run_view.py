@@ -1,0 +1,181 @@
+"""What the page of a run shows, as values: where it stands, its calls as a tree, when they happened."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from ..core.durations import duration
+from ..core.outline import Branch, Outline, Ran, outcome, tree_of
+from ..core.receipts import RunEnded, RunStarted
+from ..core.states import OperationalState
+from ..core.summary import RunSummary, summarize
+from ..core.timestamps import parse_time
+from ..core.usages import told
+from ..finding import Found, split
+from ..workspace import Workspace
+from .evidence import Piece, piece_of
+from .rendering import segment, since, took
+from .timeline import Timeline, timeline_of
+
+# Calls that a page shows: the first ones and the newest.
+_CALLS: Final = 500
+
+
+@dataclass(frozen=True)
+class Node:
+    """A call, or with `parts` a scope. `child` is the address of the run that the call has started."""
+
+    name: str
+    href: str = ""
+    about: str = ""
+    status: str = ""
+    outcome: str = ""
+    facts: tuple[str, ...] = ()
+    error: str = ""
+    child: str = ""
+    parts: tuple[Node, ...] = ()
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What a run is doing, and what can be done with it."""
+
+    state: str
+    label: str
+    reason: str
+    next_action: str
+
+
+@dataclass(frozen=True)
+class Related:
+    """Another run, and how it belongs to this one."""
+
+    how: str
+    run_id: str
+    href: str
+
+
+@dataclass(frozen=True)
+class RunView:
+    """`past` says that this is the run as an older commit or a key has it; `commit` is its address for ever."""
+
+    run_id: str
+    name: str
+    workflow: str
+    commit: str
+    past: bool
+    standing: Standing
+    started: str
+    age: str
+    took: str
+    cost: str
+    related: tuple[Related, ...]
+    questions: tuple[tuple[str, str], ...]
+    pieces: tuple[Piece, ...]
+    tree: tuple[Node, ...]
+    left_out: int
+    timeline: Timeline
+
+    @property
+    def href(self) -> str:
+        return f"/runs/{segment(self.run_id)}"
+
+
+def run_view(workspace: Workspace, name: str) -> RunView:
+    """The run that `name` means: an id, the beginning of one, a commit, or any of these `@KEY`."""
+    found, now = workspace.find(name), workspace.clock.now()
+    past = not _is_newest(workspace, found)
+    summary = summarize(found.run_id, found.receipts) if past else workspace.summary(found.run_id)
+    outline = Outline(found.receipts, _CALLS)
+    shown = name if past else found.run_id
+    return RunView(
+        run_id=found.run_id,
+        name=shown,
+        workflow=summary.workflow,
+        commit=found.head.tip,
+        past=past,
+        standing=_as_recorded(summary) if past else _standing(workspace.observe(summary)),
+        started=summary.started_at or "",
+        age=since(summary.started_at, now),
+        took=took(summary.started_at, summary.updated_at if past else summary.finished_at, now),
+        cost=told(summary.usage),
+        related=_related(workspace, summary),
+        questions=() if past else _questions(summary),
+        pieces=_pieces(found),
+        tree=_nodes(tree_of(outline.calls), split(shown)[0]),
+        left_out=outline.left_out,
+        timeline=timeline_of(found.receipts, outline.calls, _end(summary, past, now)),
+    )
+
+
+def _is_newest(workspace: Workspace, found: Found) -> bool:
+    if found.remote is not None or found.key is not None:
+        return False
+    head = workspace.ledger.head(found.run_id)
+    return head is not None and head.tip == found.head.tip
+
+
+def _standing(state: OperationalState) -> Standing:
+    return Standing(state.state, state.label, state.reason, state.next_action or "")
+
+
+def _as_recorded(summary: RunSummary) -> Standing:
+    return Standing(summary.status, summary.status.capitalize(), "", "")
+
+
+def _questions(summary: RunSummary) -> tuple[tuple[str, str], ...]:
+    run = segment(summary.run_id)
+    return tuple((key, f"/reviews/{run}/{segment(key)}") for key in summary.open_reviews)
+
+
+def _end(summary: RunSummary, past: bool, now: datetime) -> datetime:
+    """Until when an open call has lasted, as this page knows: an ended run has none that goes on."""
+    last = summary.finished_at or (summary.updated_at if past else None)
+    return parse_time(last) if last else now
+
+
+def _related(workspace: Workspace, summary: RunSummary) -> tuple[Related, ...]:
+    found = []
+    if summary.parent and (parent := summary.parent.get("run")):
+        found.append(("started by", parent))
+    if summary.source and (source := summary.source.get("run")):
+        found.append((summary.source.get("how") or "made from", source))
+    if summary.superseded_by:
+        found.append(("superseded by", summary.superseded_by))
+    found += [("taken up by", run) for run in workspace.queue.started_from(summary.run_id)]
+    return tuple(Related(how, run, f"/runs/{segment(run)}") for how, run in found)
+
+
+def _pieces(found: Found) -> tuple[Piece, ...]:
+    """What went in and what came out."""
+    pieces = []
+    for receipt in found.receipts:
+        if isinstance(receipt, RunStarted) and receipt.request.input is not None:
+            pieces.append(piece_of("Input", receipt.request.input))
+        if isinstance(receipt, RunEnded) and receipt.error is not None:
+            pieces.append(piece_of("Error", f"{receipt.error.type}: {receipt.error.message}", "error.log"))
+        elif isinstance(receipt, RunEnded) and receipt.output is not None:
+            pieces.append(piece_of("Result", receipt.output))
+    return tuple(pieces)
+
+
+def _nodes(branch: Branch, run: str) -> tuple[Node, ...]:
+    return tuple(
+        _node(part, run) if isinstance(part, Ran) else Node(part.name, parts=_nodes(part, run)) for part in branch.parts
+    )
+
+
+def _node(ran: Ran, run: str) -> Node:
+    tried = f"{ran.attempts} attempts" if ran.attempts > 1 else ""
+    return Node(
+        name=ran.key.rpartition("/")[2],
+        href=f"/calls/{segment(run)}/{segment(ran.key)}",
+        about=f"{ran.kind} {ran.name}".strip(),
+        status=ran.status,
+        outcome=outcome(ran),
+        facts=tuple(filter(None, (duration(ran.seconds), told(ran.usage), tried))),
+        error=ran.error or "",
+        child=f"/runs/{segment(ran.child)}" if ran.child else "",
+    )

@@ -1,0 +1,85 @@
+"""When the calls of a run happened, as bars on one line of time. Pure: from receipts to numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from ..core.durations import duration
+from ..core.outline import Ran, outcome
+from ..core.receipts import Receipt
+
+# The width of the whole run; no bar is narrower than one can see.
+WIDTH: Final = 1000
+_NARROWEST: Final = 4
+_ROW: Final = 22
+
+
+@dataclass(frozen=True)
+class Bar:
+    """One call: from `x` on, `width` wide, in the row that begins at `y`."""
+
+    label: str
+    status: str
+    about: str
+    x: int
+    y: int
+    width: int
+
+    @property
+    def text_x(self) -> int:
+        """Where the label begins: it stays inside also for a bar at the end."""
+        return min(self.x, WIDTH - 300) + 4
+
+    @property
+    def text_y(self) -> int:
+        return self.y + _ROW - 7
+
+
+@dataclass(frozen=True)
+class Timeline:
+    bars: tuple[Bar, ...]
+    took: str
+    width: int = WIDTH
+
+    @property
+    def height(self) -> int:
+        return len(self.bars) * _ROW
+
+
+def timeline_of(receipts: Sequence[Receipt], calls: Iterable[Ran], now: datetime) -> Timeline:
+    """The bars of `calls`, in their order; one that is open lasts until `now`."""
+    spans = _spans(receipts)
+    shown = [(ran, *_ended(spans[ran.key], ran, now)) for ran in calls if ran.key in spans]
+    first = min((began for _, began, _ in shown), default=now)
+    whole = max((ended for _, _, ended in shown), default=now) - first
+    bars = (_bar(ran, began - first, ended - began, whole, row) for row, (ran, began, ended) in enumerate(shown))
+    return Timeline(tuple(bars), duration(whole.total_seconds()))
+
+
+def _spans(receipts: Iterable[Receipt]) -> Mapping[str, tuple[datetime, datetime]]:
+    """The first and the last moment that the receipts of a key tell of."""
+    found: dict[str, tuple[datetime, datetime]] = {}
+    for receipt in receipts:
+        execution = receipt.execution
+        for moment in (execution.started_at, execution.finished_at):
+            if moment is not None:
+                began, ended = found.get(receipt.key, (moment, moment))
+                found[receipt.key] = min(began, moment), max(ended, moment)
+    return found
+
+
+def _ended(span: tuple[datetime, datetime], ran: Ran, now: datetime) -> tuple[datetime, datetime]:
+    began, ended = span
+    return began, max(ended, now) if ran.is_open else ended
+
+
+def _bar(ran: Ran, after: timedelta, lasted: timedelta, whole: timedelta, row: int) -> Bar:
+    scale = WIDTH / max(whole.total_seconds(), 0.001)
+    width = min(max(round(lasted.total_seconds() * scale), _NARROWEST), WIDTH)
+    lasting, later = duration(lasted.total_seconds()), duration(after.total_seconds())
+    about = f"{ran.key}: {outcome(ran)}, {lasting}, {later} after the first"
+    x = min(round(after.total_seconds() * scale), WIDTH - width)
+    return Bar(ran.key, ran.status, about, x, row * _ROW, width)
