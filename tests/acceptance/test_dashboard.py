@@ -125,6 +125,7 @@ def test_a_token_of_ones_own_is_not_printed(asked: Place) -> None:
     ("arguments", "code", "said"),
     [
         (["--host", "0.0.0.0"], "invalid_input", "serves other machines"),
+        (["--allow-host", "desk.example"], "invalid_input", "other machines"),
         (["--token", "short"], "invalid_input", "at least 20"),
         (["--token", "@nowhere"], "invalid_input", "No such file"),
         (

@@ -46,6 +46,8 @@ def dashboard(scope: Scope, host: str, port: int, token: str | None, hosts: Sequ
     own = _token(token)
     if own is None and not _is_loopback(host):
         raise InvalidInput(f"--host {host} serves other machines", hint="pass --token @FILE, or --host 127.0.0.1")
+    if own is None and hosts:
+        raise InvalidInput("--allow-host is for other machines' browsers", hint="pass --token @FILE as well")
     listening = _listen(host, port)
     settings = _settings(scope, own, by, listening.getsockname()[1])
     settings = _serving(settings, host, hosts, remote=not _is_loopback(host))

@@ -5,7 +5,7 @@ Foreign text all of it. What it claims to be decides how it looks, and nothing e
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any, Final, Literal
@@ -20,8 +20,11 @@ _DIFF_STARTS: Final = ("diff --git ", "--- ", "@@ -", "Index: ")
 _PROSE: Final = frozenset({".md", ".markdown", ".txt", ".rst", ""})
 # Calls whose words are shown: the newest, since those led to the question.
 _CALLS: Final = 20
-# A longer list is JSON.
+# What has more parts, or lies deeper, is JSON; what is longer, in characters or lines, is for an editor.
 _ITEMS: Final = 100
+_DEEPEST: Final = 6
+_LONGEST: Final = 200_000
+_LINES: Final = 5000
 
 
 @dataclass(frozen=True)
@@ -63,27 +66,45 @@ def pieces_of(question: ReviewReceipt) -> tuple[Piece, ...]:
     return tuple(pieces)
 
 
-def piece_of(title: str, value: Any, path: str | None = None) -> Piece:
+def piece_of(title: str, value: Any, path: str | None = None, *, depth: int = 0) -> Piece:
     """A value as it is best read; `path` is the name of the file that it is the text of."""
-    if isinstance(value, Mapping) and value and all(isinstance(name, str) for name in value):
-        return Piece(title, "fields", parts=tuple(piece_of(name, each) for name, each in value.items()))
-    if isinstance(value, list) and 0 < len(value) <= _ITEMS and any(isinstance(each, str | dict) for each in value):
-        return Piece(title, "items", parts=tuple(piece_of("", each) for each in value))
-    if not isinstance(value, str):
-        return Piece(title, "text" if isinstance(value, list | Mapping) else "value", pretty(value))
-    if value.startswith(_DIFF_STARTS):
-        return Piece(title, "diff", value, tuple(map(diff_line, value.splitlines())))
-    prose = PurePosixPath(path or "").suffix.lower() in _PROSE
-    return Piece(title, "markdown" if prose else "text", value)
+    if isinstance(value, str):
+        return _text(title, value, path)
+    if not isinstance(value, Mapping | list):
+        return Piece(title, "value", _cut(pretty(value)))
+    if depth < _DEEPEST and 0 < len(value) <= _ITEMS:
+        if isinstance(value, Mapping):
+            parts = (piece_of(str(name), each, depth=depth + 1) for name, each in value.items())
+            return Piece(title, "fields", parts=tuple(parts))
+        if any(isinstance(each, str | Mapping) for each in value):
+            return Piece(title, "items", parts=tuple(piece_of("", each, depth=depth + 1) for each in value))
+    return Piece(title, "text", _cut(pretty(value)))
+
+
+def _text(title: str, text: str, path: str | None) -> Piece:
+    if text.startswith(_DIFF_STARTS):
+        return Piece(title, "diff", lines=_lines(text.splitlines()))
+    if PurePosixPath(path or "").suffix.lower() in _PROSE:
+        return Piece(title, "markdown", text)  # cut where it is read
+    return Piece(title, "text", _cut(text))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}\n[… {len(text) - _LONGEST:,} more characters]"
+
+
+def _lines(lines: Sequence[str]) -> tuple[DiffLine, ...]:
+    shown = tuple(map(diff_line, lines[:_LINES]))
+    more = len(lines) - len(shown)
+    return (*shown, DiffLine("place", f"[… {more:,} more lines]")) if more else shown
 
 
 def changed(change: Change) -> Piece:
     """One difference between two times of asking."""
     if change.lines:
-        return Piece(change.place, "diff", lines=tuple(map(diff_line, change.lines)))
-    removed = [DiffLine("removed", f"-{line}") for line in _told(change.before)]
-    added = [DiffLine("added", f"+{line}") for line in _told(change.after)]
-    return Piece(change.place, "diff", lines=(*removed, *added))
+        return Piece(change.place, "diff", lines=_lines(change.lines))
+    lines = [*(f"-{line}" for line in _told(change.before)), *(f"+{line}" for line in _told(change.after))]
+    return Piece(change.place, "diff", lines=_lines(lines))
 
 
 def _told(value: Any) -> list[str]:

@@ -70,7 +70,7 @@ class Gate:
         try:
             await self._app(scope, receive, guarded)
         except Exception:
-            logging.getLogger(__name__).exception("%s %s failed", scope["method"], scope["path"])
+            logging.getLogger(__name__).exception("%s %r failed", scope["method"], scope["path"])
             if not guarded.begun:
                 await guarded.answer(Answer(500, "A fault of this program; its log says more."))
 
