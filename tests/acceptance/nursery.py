@@ -147,6 +147,7 @@ def serve() -> None:
             if not pid:
                 _become(question)
             living.add(pid)
+            ended.pop(pid, None)  # the kernel gives a pid again
             answer: Any = pid
         else:
             answer = ended.get(question["pid"])

@@ -88,7 +88,7 @@ class Truth:
                 ]
         except (OSError, sqlite3.Error):
             return None
-        return Rows(*tables, file=file)
+        return Rows(work, stuck, runners, file)
 
     def _facts(self, told: Told, rows: Rows, below: Sequence[Told] = ()) -> Facts:
         now = self.clock.now().timestamp()
