@@ -191,6 +191,19 @@ def test_a_question_that_ended_takes_no_answer(made: Desk, client: TestClient) -
     assert "takes no more answers" in late.text
 
 
+def test_a_question_is_shown_whatever_its_schema_and_input_are(made: Desk, client: TestClient) -> None:
+    oddities: list[tuple[Any, Any]] = [
+        ({"type": "zzz"}, "x"),
+        ({"type": "string"}, b"\x00"),
+        ({}, {"a": b"x"}),
+        ({"$ref": "#/x"}, 1),
+    ]
+    for number, (returns, given) in enumerate(oddities):
+        ask(made, f"odd{number}", prompt="Still here?", returns=returns, input=given)
+        answer = client.get(f"/reviews/wf/odd{number}")
+        assert (answer.status_code, "Still here?" in answer.text) == (200, True)
+
+
 def test_evidence_is_shown_for_what_it_is(made: Desk, client: TestClient) -> None:
     evidence = [
         Evidence(title="Draft", value="# Heading\n\n- a"),

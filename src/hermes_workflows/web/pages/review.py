@@ -116,7 +116,12 @@ def _proposed(question: Question) -> Any:
     """The input, where it is an answer by itself: an output to be edited."""
     asked = question.review.request.request
     given = asked.input if asked else None
-    return given if given is not None and not check_schema(given, question.schema) else MISSING
+    try:
+        json.dumps(given)
+        return given if given is not None and not check_schema(given, question.schema) else MISSING
+    except (InvalidInput, TypeError):
+        # A schema that is none, or bytes, which no form can hold: the question is shown all the same.
+        return MISSING
 
 
 def _stale(request: Request, question: Question, form: Form) -> Notice | None:
