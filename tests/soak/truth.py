@@ -78,14 +78,14 @@ class Truth:
                 connection.row_factory = sqlite3.Row
                 connection.execute("BEGIN")
                 file = self.site.sqlite.stat().st_ino
-                tables = [
+                work, stuck, runners = (
                     [dict(row) for row in connection.execute(f"SELECT * FROM {name} ORDER BY {order}")]
                     for name, order in (
                         ("work", "id"),
                         ("stuck", "since, run_id, kind, key"),
                         ("runners", "started_at"),
                     )
-                ]
+                )
         except (OSError, sqlite3.Error):
             return None
         return Rows(work, stuck, runners, file)
