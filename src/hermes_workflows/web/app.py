@@ -14,7 +14,7 @@ from starlette.staticfiles import StaticFiles
 from ..workspace import Workspace
 from .errors import HANDLERS
 from .opened import Opened
-from .pages import artifact, inbox, review, run, runs
+from .pages import action, artifact, inbox, review, run, runs
 from .rendering import HERE
 from .security import Gate
 from .sessions import Sessions
@@ -55,5 +55,6 @@ def _routes() -> list[BaseRoute]:
         *artifact.ROUTES,
         *runs.ROUTES,
         *run.ROUTES,
+        *action.ROUTES,
         Mount("/static", StaticFiles(directory=HERE / "static"), name="static"),
     ]

@@ -15,8 +15,10 @@ from ..core.timestamps import parse_time
 from ..core.usages import told
 from ..finding import Found, split
 from ..workspace import Workspace
+from .actions import Offer, offers
 from .evidence import Piece, piece_of
 from .rendering import segment, since, took
+from .review_view import Notice
 from .timeline import Timeline, timeline_of
 
 # Calls that a page shows: the first ones and the newest.
@@ -77,26 +79,29 @@ class RunView:
     tree: tuple[Node, ...]
     left_out: int
     timeline: Timeline
+    offers: tuple[Offer, ...]
+    notice: Notice | None = None
 
     @property
     def href(self) -> str:
         return f"/runs/{segment(self.run_id)}"
 
 
-def run_view(workspace: Workspace, name: str) -> RunView:
+def run_view(workspace: Workspace, name: str, notice: Notice | None = None) -> RunView:
     """The run that `name` means: an id, the beginning of one, a commit, or any of these `@KEY`."""
     found, now = workspace.find(name), workspace.clock.now()
     past = not _is_newest(workspace, found)
     summary = summarize(found.run_id, found.receipts) if past else workspace.summary(found.run_id)
     outline = Outline(found.receipts, _CALLS)
     shown = name if past else found.run_id
+    standing = _as_recorded(summary) if past else _standing(workspace.observe(summary))
     return RunView(
         run_id=found.run_id,
         name=shown,
         workflow=summary.workflow,
         commit=found.head.tip,
         past=past,
-        standing=_as_recorded(summary) if past else _standing(workspace.observe(summary)),
+        standing=standing,
         started=summary.started_at or "",
         age=since(summary.started_at, now),
         took=took(summary.started_at, summary.updated_at if past else summary.finished_at, now),
@@ -107,6 +112,8 @@ def run_view(workspace: Workspace, name: str) -> RunView:
         tree=_nodes(tree_of(outline.calls), split(shown)[0]),
         left_out=outline.left_out,
         timeline=timeline_of(found.receipts, outline.calls, _end(summary, past, now)),
+        offers=offers(shown, summary, standing.state, past=past),
+        notice=notice,
     )
 
 

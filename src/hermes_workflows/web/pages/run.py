@@ -18,12 +18,23 @@ from ...core.receipts import Receipt, ReviewReceipt
 from ...core.said import transcript_of
 from ...core.usages import told
 from ...finding import of_key, split
+from ..actions import Offer, offer
+from ..attendance import missing
 from ..evidence import Piece, piece_of
 from ..rendering import opened, page, segment
+from ..review_view import Notice
 from ..run_view import run_view
 
 # Characters of a transcript that are shown; the command shows all of it.
 _TRANSCRIPT: Final = 100_000
+# What is said after an action, on the page of the run that it was about, or that it began.
+_DONE: Final = {
+    "cancel": "The wish to cancel is recorded; a runner carries it out.",
+    "pause": "The run is to pause.",
+    "resume": "The run goes on.",
+    "fork": "This run has begun with what the other one has recorded.",
+    "retry": "It is tried again.",
+}
 # For programs; the question's page has its form.
 _SCHEMA: Final = ("returns",)
 # Shown with the transcript, as they came.
@@ -52,11 +63,14 @@ class CallView:
     receipts: tuple[Recorded, ...]
     question: str
     command: str
+    fork: Offer
 
 
 def show(request: Request) -> Response:
     run = request.path_params["run"]
-    return page(request, "run.html", run_view(opened(request).of_run(run), run))
+    workspace, done = opened(request).of_run(run), request.query_params.get("done", "")
+    notice = Notice("good", _DONE[done], missing(workspace)) if done in _DONE else None
+    return page(request, "run.html", run_view(workspace, run, notice))
 
 
 def call(request: Request) -> Response:
@@ -72,6 +86,7 @@ def call(request: Request) -> Response:
         receipts=tuple(map(_recorded, receipts)),
         question=f"/reviews/{segment(found.run_id)}/{segment(key)}" if asks else "",
         command=f"hermes-workflows show {run}@{key}",
+        fork=offer("fork", f"{run}@{key}"),
     )
     return page(request, "call.html", view)
 

@@ -80,3 +80,17 @@ if (form) {
 // After a page that says what is wrong, the first such field is where one goes on.
 // Not before all is loaded: going to the fragment of the address takes the focus away.
 addEventListener("load", () => document.querySelector("[aria-invalid=true]")?.focus());
+
+// A command beside which a button puts it into the clipboard; where there is none, it can be selected.
+for (const command of navigator.clipboard ? document.querySelectorAll("[data-copy]") : []) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "small";
+  button.textContent = "Copy";
+  button.setAttribute("aria-label", `Copy the command ${command.textContent}`);
+  button.addEventListener("click", async () => {
+    await navigator.clipboard.writeText(command.textContent);
+    button.textContent = "Copied";
+  });
+  command.after(" ", button);
+}
