@@ -164,6 +164,9 @@ def test_the_token_is_exchanged_once_for_a_strict_cookie(app: Starlette) -> None
         assert {"HttpOnly", "SameSite=Strict", "Path=/"} <= set(cookie.split("; "))
         assert TOKEN not in cookie
         assert first.get("/").status_code == 200
+        # Who is in already is not sent away by the address that let him in.
+        once_more = first.get(f"/enter?token={TOKEN}")
+        assert (once_more.status_code, "set-cookie" in once_more.headers) == (200, False)
         again = second.get(f"/enter?token={TOKEN}")
         assert again.status_code == 401
         assert "used already" in again.text

@@ -50,18 +50,24 @@ def locked(text: str = "This browser has not been let in.") -> Answer:
     return Answer(401, text, f"<p>{_AGAIN}</p>{_DOOR}")
 
 
-def enter(scope: Scope, form: Mapping[str, list[str]] | None, sessions: Sessions) -> Answer:
-    """Exchange the token of the printed address, or of the door's form."""
+def enter(scope: Scope, form: Mapping[str, list[str]] | None, sessions: Sessions, session: str) -> Answer:
+    """Exchange the token of the printed address, or of the door's form; who is in already is shown in once more."""
     given: Mapping[str, Any] = parse_qs(scope.get("query_string", b"").decode("latin-1")) if form is None else form
     token = str(next(iter(given.get("token", [])), ""))
-    session = sessions.exchange(token) if token and scope["method"] != "HEAD" else None
-    if session is None:
+    if sessions.knows(session):
+        return _welcome({})
+    made = sessions.exchange(token) if token and scope["method"] != "HEAD" else None
+    if made is None:
         return locked("This token is wrong, or was used already." if token else "This browser has not been let in.")
+    return _welcome({"set-cookie": f"{sessions.cookie}={made}; Path=/; HttpOnly; SameSite=Strict"})
+
+
+def _welcome(headers: Mapping[str, str]) -> Answer:
     # No redirect: a browser that came here from another site would follow it without the new cookie.
     return Answer(
         200,
         "Welcome.",
         '<p><a href="/">To the inbox</a></p>',
-        {"set-cookie": f"{sessions.cookie}={session}; Path=/; HttpOnly; SameSite=Strict"},
+        headers,
         '<meta http-equiv="refresh" content="0; url=/"><link rel="icon" href="/static/icon.svg" type="image/svg+xml">',
     )

@@ -89,9 +89,9 @@ class Gate:
             if isinstance(form, Answer):
                 return form
             state["form"] = form
-        if scope["path"] == ENTER:
-            return enter(scope, state.get("form"), self._sessions)
         session = _cookie(headers, self._sessions.cookie)
+        if scope["path"] == ENTER:
+            return enter(scope, state.get("form"), self._sessions, session)
         if not self._sessions.knows(session):
             return locked()
         state["session"], state["csrf"] = session, self._sessions.csrf(session)
