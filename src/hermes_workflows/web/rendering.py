@@ -16,20 +16,25 @@ from starlette.responses import HTMLResponse
 from ..core.durations import duration, lasting
 from ..core.timestamps import parse_time
 from ..errors import HermesError
+from .attendance import missing
 from .markup import finalize, markdown
 from .opened import Opened
 
 HERE: Final = Path(__file__).parent
-NAVIGATION: Final = (("Inbox", "/"), ("Runs", "/runs"))
+NAVIGATION: Final = (("Inbox", "/"), ("Runs", "/runs"), ("Runners", "/runners"))
 
 
 @dataclass(frozen=True)
 class Shell:
-    """What every page has around its own: `waiting` open questions, the session's mark, where one is."""
+    """What every page has around its own: `waiting` open questions, the session's mark, where one is.
+
+    `absent` says of each database that no runner serves what to do.
+    """
 
     waiting: int
     csrf: str
     path: str
+    absent: tuple[str, ...] = ()
     navigation: tuple[tuple[str, str], ...] = NAVIGATION
 
 
@@ -40,7 +45,8 @@ def opened(request: Request) -> Opened:
 
 def page(request: Request, template: str, view: Any, *, status: int = 200) -> HTMLResponse:
     """Render `template` with `view`; it may block, so handlers are plain functions, which run in a thread."""
-    shell = Shell(_waiting(opened(request)), request.state.csrf, request.url.path)
+    every = opened(request)
+    shell = Shell(_waiting(every), request.state.csrf, request.url.path, _absent(every))
     return HTMLResponse(_TEMPLATES.get_template(template).render(view=view, shell=shell), status)
 
 
@@ -84,6 +90,13 @@ def _waiting(every: Opened) -> int:
             # The page itself says what is wrong with this database; the count is an ornament.
             continue
     return total
+
+
+def _absent(every: Opened) -> tuple[str, ...]:
+    try:
+        return tuple(filter(None, map(missing, every.every)))
+    except HermesError:
+        return ()
 
 
 def _environment() -> Environment:

@@ -19,7 +19,6 @@ from ...core.said import transcript_of
 from ...core.usages import told
 from ...finding import of_key, split
 from ..actions import Offer, offer
-from ..attendance import missing
 from ..evidence import Piece, piece_of
 from ..rendering import opened, page, segment
 from ..review_view import Notice
@@ -69,7 +68,7 @@ class CallView:
 def show(request: Request) -> Response:
     run = request.path_params["run"]
     workspace, done = opened(request).of_run(run), request.query_params.get("done", "")
-    notice = Notice("good", _DONE[done], missing(workspace)) if done in _DONE else None
+    notice = Notice("good", _DONE[done]) if done in _DONE else None
     return page(request, "run.html", run_view(workspace, run, notice))
 
 
