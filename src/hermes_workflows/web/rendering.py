@@ -21,7 +21,7 @@ from .markup import finalize, markdown
 from .opened import Opened
 
 HERE: Final = Path(__file__).parent
-NAVIGATION: Final = (("Inbox", "/"), ("Runs", "/runs"), ("Runners", "/runners"))
+NAVIGATION: Final = (("Inbox", "/"), ("Runs", "/runs"), ("Workflows", "/workflows"), ("Runners", "/runners"))
 
 
 @dataclass(frozen=True)

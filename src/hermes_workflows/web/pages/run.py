@@ -28,6 +28,7 @@ from ..run_view import run_view
 _TRANSCRIPT: Final = 100_000
 # What is said after an action, on the page of the run that it was about, or that it began.
 _DONE: Final = {
+    "start": "The run is recorded, and queued.",
     "cancel": "The wish to cancel is recorded; a runner carries it out.",
     "pause": "The run is to pause.",
     "resume": "The run goes on.",

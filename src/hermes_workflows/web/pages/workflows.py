@@ -1,0 +1,159 @@
+"""`/workflows`: what can be started here; `/workflows/<alias>`: its code as it is now, and a form that starts it.
+
+Only what the registry names is started: no address has a file or a module in it. The form carries the id of the run
+that it begins, so sent twice it begins one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any, Final
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from ...core.spelling import suggestion
+from ...errors import HermesError, InvalidInput, NotFound
+from ...importing import said_where
+from ...loader import LoadedWorkflow
+from ...registry import WorkflowEntry
+from ...starting import new_run_id
+from ...workspace import Workspace
+from ..catalog import Record, records_of
+from ..errors import status_of
+from ..forms import FormView, form_view
+from ..opened import Opened
+from ..posted import Draft, edited, read
+from ..rendering import opened, page, segment
+from ..review_view import Notice
+from ..security import Form
+
+# So many of the newest runs of each database are looked at.
+_NEWEST: Final = 1000
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A workflow of the registry, or without `href` one that runs name and the registry does not."""
+
+    name: str
+    href: str
+    ref: str
+    about: str
+    facts: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Catalog:
+    workflows: tuple[Listed, ...]
+    newest: int = _NEWEST
+
+
+@dataclass(frozen=True)
+class WorkflowView:
+    """`form` is None for a workflow that takes no input; `files` are its sources by path."""
+
+    listed: Listed
+    run_id: str
+    form: FormView | None
+    files: tuple[tuple[str, str], ...]
+    notice: Notice | None = None
+
+
+@dataclass(frozen=True)
+class Known:
+    """A workflow of the registry as it is on disk, and the database that its runs are in."""
+
+    entry: WorkflowEntry
+    workspace: Workspace
+    loaded: LoadedWorkflow
+
+    @property
+    def schema(self) -> Mapping[str, Any] | None:
+        with said_where(self.loaded.ref):
+            codec = self.loaded.definition.input_codec
+        return None if codec is None else codec.json_schema
+
+
+def index(request: Request) -> Response:
+    every = opened(request)
+    records = records_of(chain.from_iterable(each.runs(limit=_NEWEST) for each in every.every))
+    known = every.registry.workflows
+    named = [_listed(entry, records.pop(entry.ref, Record())) for entry in known.values()]
+    others = [Listed(name, "", name, "", record.facts) for name, record in sorted(records.items())]
+    return page(request, "workflows.html", Catalog((*named, *others)))
+
+
+def show(request: Request) -> Response:
+    known = _known(request)
+    form = None if known.schema is None else form_view(known.schema)
+    return page(request, "workflow.html", _view(known, _new_id(known), form))
+
+
+def start(request: Request) -> Response:
+    known, form = _known(request), request.state.form
+    run_id = _one(form, "_id") or _new_id(known)
+    schema, draft = known.schema, Draft(None)
+    if schema is not None:
+        draft = read(schema, form)
+        if wish := _one(form, "_do"):
+            return page(request, "workflow.html", _view(known, run_id, form_view(schema, edited(draft, wish).value)))
+        if errors := draft.check(schema):
+            view = _view(known, run_id, form_view(schema, draft.value, errors))
+            return page(request, "workflow.html", view, status=422)
+    try:
+        # By its alias, which has the deadline.
+        begun = known.workspace.start(known.entry.alias, draft.payload, run_id=run_id)
+    except HermesError as error:
+        notice = Notice("bad", f"{error.message}.", error.hint or "")
+        shown = None if schema is None else form_view(schema, draft.value)
+        return page(request, "workflow.html", _view(known, run_id, shown, notice), status=status_of(error))
+    return RedirectResponse(f"/runs/{segment(begun.run_id)}?done=start", 303)
+
+
+def _known(request: Request) -> Known:
+    every, alias = opened(request), request.path_params["alias"]
+    entry = every.registry.workflows.get(alias)
+    if entry is None:
+        raise NotFound(
+            f"the registry has no workflow {alias!r}", hint=suggestion(alias, list(every.registry.workflows), "aliases")
+        )
+    workspace = _workspace(every, entry)
+    return Known(entry, workspace, workspace.loader.load(alias))
+
+
+def _workspace(every: Opened, entry: WorkflowEntry) -> Workspace:
+    paths = every.registry.dbs.get(entry.db)
+    for workspace in every.every:
+        if workspace.paths == paths:
+            return workspace
+    raise InvalidInput(f"the runs of {entry.alias} are in the database {entry.db}, which is not served here")
+
+
+def _view(known: Known, run_id: str, form: FormView | None, notice: Notice | None = None) -> WorkflowView:
+    files = tuple((path, data.decode("utf-8", "replace")) for path, data in sorted(known.loaded.sources.items()))
+    listed = _listed(known.entry, records_of(known.workspace.runs(limit=_NEWEST)).get(known.loaded.ref, Record()))
+    about = listed.about or (known.loaded.definition.__doc__ or "").strip()
+    return WorkflowView(replace(listed, about=about), run_id, form, files, notice)
+
+
+def _listed(entry: WorkflowEntry, record: Record) -> Listed:
+    return Listed(entry.alias, f"/workflows/{segment(entry.alias)}", entry.ref, entry.description, record.facts)
+
+
+def _new_id(known: Known) -> str:
+    return new_run_id(known.loaded, known.workspace.clock.now())
+
+
+def _one(form: Form, name: str) -> str:
+    return form.get(name, [""])[-1].strip()
+
+
+ROUTES: Final = (
+    Route("/workflows", index, name="workflows"),
+    Route("/workflows/{alias}", show, name="workflow"),
+    Route("/workflows/{alias}", start, methods=["POST"], name="start"),
+)

@@ -1,0 +1,98 @@
+"""What can be started: the registry's workflows, how they have gone, their code, and a form that starts one run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+from tests.contract.workspaces import Desk, desk
+from tests.web.browser import app_of, browser, post
+from tests.web.calling import ran
+
+REGISTRY = """{"workflows": {
+  "launch": {"workflow_ref": "flow.py:launch", "description": "Launches <it>."},
+  "plain": {"workflow_ref": "flow.py:plain"},
+  "gone": {"workflow_ref": "gone.py:flow"}
+}}"""
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Desk:
+    return desk(tmp_path, REGISTRY)
+
+
+@pytest.fixture
+def client(made: Desk) -> Iterator[TestClient]:
+    with browser(app_of(made)) as client:
+        yield client
+
+
+def test_the_catalog_says_how_runs_have_gone(made: Desk, client: TestClient) -> None:
+    for number, status in enumerate(("completed", "failed", "completed")):
+        made.start(f"run-{number}")
+        ran(made, "draft", f"run-{number}")
+        made.clock.advance(60)
+        made.end(f"run-{number}", status)
+    page = client.get("/workflows").text
+    assert "Launches &lt;it&gt;." in page
+    for fact in ("3 runs", "66 % of 3 ended as completed", "half of them within 1 min", "1.5000 USD"):
+        assert f"<span>{fact}</span>" in page or fact in page
+    assert re.findall(r'href="(/workflows/[^"]+)"', page) == [
+        "/workflows/launch",
+        "/workflows/plain",
+        "/workflows/gone",
+    ]
+
+
+def test_the_form_is_made_of_the_input_type_and_starts_a_run(made: Desk, client: TestClient) -> None:
+    page = client.get("/workflows/launch").text
+    assert 'name="f/topic"' in page
+    assert "return inputs.topic" in page
+    (proposed,) = re.findall(r'name="_id" value="(launch-[^"]+)"', page)
+    answer = post(client, "/workflows/launch", {"_id": proposed, "f/topic": "cats", "f/risk": "3"})
+    assert answer.status_code == 303
+    assert "is recorded, and queued" in client.get(answer.headers["location"]).text
+    (started, *_) = made.receipts(proposed)
+    assert started.request.input == {"topic": "cats", "risk": 3}
+    assert made.queued() == [proposed]
+
+
+def test_a_form_that_is_sent_twice_starts_one_run(made: Desk, client: TestClient) -> None:
+    form = {"_id": "mine", "f/topic": "cats", "f/risk": "1"}
+    assert [post(client, "/workflows/launch", form).status_code for _ in range(2)] == [303, 303]
+    assert len(made.workspace.runs()) == 1
+    answer = post(client, "/workflows/launch", form | {"f/topic": "dogs"})
+    assert answer.status_code == 409
+    assert "dogs" in answer.text
+
+
+def test_an_input_that_does_not_fit_starts_nothing_and_stays_in_the_form(made: Desk, client: TestClient) -> None:
+    answer = post(client, "/workflows/launch", {"_id": "mine", "f/topic": "c<ats", "f/risk": "high"})
+    assert answer.status_code == 422
+    assert "Nothing was started" in answer.text
+    assert "c&lt;ats" in answer.text
+    assert 'value="high"' in answer.text
+    assert made.workspace.runs() == []
+
+
+def test_a_workflow_without_an_input_has_one_button(made: Desk, client: TestClient) -> None:
+    assert 'name="f/' not in client.get("/workflows/plain").text
+    assert post(client, "/workflows/plain", {"_id": "bare"}).status_code == 303
+    assert made.workspace.summary("bare").workflow == "flow.py:plain"
+
+
+def test_only_what_the_registry_names_is_started(made: Desk, client: TestClient) -> None:
+    for alias in ("flow.py:launch", "launhc", "os:system"):
+        assert client.get(f"/workflows/{alias}").status_code == 404
+        assert post(client, f"/workflows/{alias}", {}).status_code == 404
+    assert "launch" in client.get("/workflows/launhc").text
+    assert made.workspace.runs() == []
+
+
+def test_code_that_is_gone_is_said(client: TestClient) -> None:
+    answer = client.get("/workflows/gone")
+    assert answer.status_code == 404
+    assert "gone.py" in answer.text
