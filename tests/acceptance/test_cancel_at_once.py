@@ -62,6 +62,13 @@ def test_a_run_is_cancelled_at_once_for_the_one_that_takes_its_place(made: Place
     assert "superseded by newer" in made.git("show", "refs/runs/wf:runs/" + _day(made) + "/wf/README.md")
 
 
+def test_a_cancel_that_nobody_has_delivered_in_time_is_to_be_tried_again(made: Place) -> None:
+    made.run("run", "flows/held.py", "--id", "wf")
+    said = made.run("cancel", "wf", "--wait", "--timeout", "0")
+    assert (said.code, said.json["cancel"]) == (75, "requested")
+    assert made.run("cancel", "wf").code == 0
+
+
 def _day(made: Place) -> str:
     return str(made.run("status", "wf").json["started_at"])[:10]
 

@@ -71,6 +71,14 @@ def test_a_whole_run_from_start_to_answer(here: Place) -> None:
         (["status"], 2, "which run?", "status --help"),
         (["status", "wf"], 4, "no receipts at", "is --db the right one?"),
         (["worker", "--max-commands", "0"], 2, "max-commands", "--help"),
+        (["runner", "run", "--idle-exit-after", "nan"], 2, "nan is no number", "--help"),
+        (["runner", "run", "--lease-seconds", "inf"], 2, "lease-seconds", "--help"),
+        (["runner", "run", "--concurrency", "9" * 30], 2, "concurrency", "--help"),
+        (["runner", "run", "--worker-id", "../../x"], 2, "without a slash", "--help"),
+        (["runner", "run", "--worker-id", "a\nb"], 2, "one line", "--help"),
+        (["runner", "drain", "--wait", "--timeout", "nan"], 2, "nan is no number", "--help"),
+        (["watch", "--interval", "inf"], 2, "interval", "--help"),
+        (["list", "--offset", "9" * 30], 2, "offset", "--help"),
     ],
 )
 def test_a_mistake_gets_one_line_a_hint_and_its_exit_code(

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import click
 
 from ..settings import ANY, DEFAULT_TIMEOUT, AgentSettings, chosen_agent
+from .numbers import Seconds
 
 _VARIABLES = "HERMES_WORKFLOWS_AGENT_"
 _STDIN = ("json", "prompt")
@@ -54,7 +55,7 @@ def agent_options(command: Callable[..., Any]) -> Callable[..., Any]:
                 type=click.Choice(_STDIN),
                 help="What it reads: JSON (the default) or a prompt.",
             ),
-            click.option("--agent-timeout-seconds", type=click.FloatRange(0, min_open=True), metavar="SECONDS"),
+            click.option("--agent-timeout-seconds", type=Seconds(least_open=True)),
         )
     ):
         command = option(command)

@@ -11,6 +11,7 @@ import click
 
 from ..errors import Divergence
 from .completion import complete_moments, complete_workflows
+from .numbers import count
 from .plain_git import git_line, revision, tell
 from .scope import Scope, Session, scoped
 from .told import place_of
@@ -49,7 +50,7 @@ def diff(scope: Scope, before: str, after: str, usage: bool, execution: bool) ->
 @click.argument("runs", metavar="[RUN|COMMIT]...", nargs=-1, shell_complete=complete_moments)
 @click.option("--all", "every", is_flag=True, help="Every run of the workspace.")
 @click.option("--workflow", metavar="NAME", shell_complete=complete_workflows, help="The runs of one workflow.")
-@click.option("--last", type=click.IntRange(min=1), metavar="N", help="Only the newest N of them.")
+@click.option("--last", type=count(1), metavar="N", help="Only the newest N of them.")
 @click.option("--fetched", is_flag=True, help="Runs that were fetched, too.")
 @click.option(
     "--summary", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help="Add a summary in Markdown."

@@ -10,6 +10,7 @@ from ..core.spelling import suggestion
 from ..errors import NotFound, TemporarilyLocked
 from ..lives import life_of, named
 from ..store.queue_port import RunnerRow
+from .numbers import Seconds
 from .scope import Scope, scoped
 from .show import columns
 
@@ -19,7 +20,7 @@ _LOOK_SECONDS = 0.1
 @click.command("drain")
 @click.option("--worker-id", metavar="NAME", help="Only the runner of this name; all of them when left out.")
 @click.option("--wait", is_flag=True, help="Wait until they have ended.")
-@click.option("--timeout", type=click.FloatRange(min=0), metavar="SECONDS", help="How long --wait waits at most.")
+@click.option("--timeout", type=Seconds(), help="How long --wait waits at most.")
 @scoped
 def drain_runners(scope: Scope, worker_id: str | None, wait: bool, timeout: float | None) -> int:
     """Let runners finish what they execute, take nothing new, and end.

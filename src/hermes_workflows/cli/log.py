@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .completion import complete_moments
+from .numbers import count
 from .plain_git import git_line, revision, tell
 from .scope import Scope, scoped
 from .show import one_line
@@ -33,7 +34,7 @@ _PAGE = 50
 @click.argument("run", required=False, metavar="[RUN[@KEY]]", shell_complete=complete_moments)
 @click.option("--graph", is_flag=True, help="As a tree: scopes, and the calls in them.")
 @click.option("--all", "every", is_flag=True, help="Runs instead of receipts, fetched ones as well.")
-@click.option("--limit", type=click.IntRange(1), help="So many of the newest; all receipts, or 50 runs, when left out.")
+@click.option("--limit", type=count(1), help="So many of the newest; all receipts, or 50 runs, when left out.")
 @scoped
 def log(scope: Scope, run: str | None, graph: bool, every: bool, limit: int | None) -> None:
     """List the receipts of a run, oldest first; without RUN, the runs."""

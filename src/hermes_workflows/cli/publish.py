@@ -9,6 +9,7 @@ import click
 
 from ..errors import InvalidInput, NotFound, RemoteFailure
 from .completion import complete_runs
+from .numbers import count
 from .plain_git import git_line, tell
 from .scope import Scope, scoped
 
@@ -76,7 +77,7 @@ def publish(
 
 
 @click.command("import")
-@click.option("--pr", "number", type=click.IntRange(1), metavar="N", help="The reviews of this pull request.")
+@click.option("--pr", "number", type=count(1), metavar="N", help="The reviews of this pull request.")
 @click.option("--file", type=_FILE, metavar="FILE", help="Reviews as the forge's API prints them.")
 @click.option("--run", metavar="RUN", shell_complete=complete_runs, help="The run, where the branch does not say it.")
 @click.option("--repository", metavar="[HOST/]OWNER/NAME", help="Where the pull request is; the registry says it, too.")

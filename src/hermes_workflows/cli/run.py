@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..errors import TemporarilyLocked
 from ..lives import is_healthy
 from .completion import complete_runs, complete_workflows
+from .numbers import Seconds
 from .progress import exit_code, progress
 from .scope import Scope, scoped
 from .seen import Shown
@@ -30,7 +32,7 @@ _GIVEN_UP_SECONDS = 3.0
 @click.option("--deadline", metavar="SECONDS|TIME", help="When the run is cancelled if it has not ended.")
 @click.option("--wait", is_flag=True, help="Wait until other runners have brought it to an end or a question.")
 @click.option("--drain", is_flag=True, help="Execute it here until it ends, waits or has nothing to do.")
-@click.option("--timeout", type=click.FloatRange(min=0), metavar="SECONDS", help="How long --wait waits at most.")
+@click.option("--timeout", type=Seconds(), help="How long --wait waits at most.")
 @scoped
 def run(
     scope: Scope,
@@ -89,7 +91,7 @@ def run(
 @click.option("--now", is_flag=True, help="Skip its cleanup, and that of its children.")
 @click.option("--superseded-by", metavar="RUN", shell_complete=complete_runs, help="Which run takes its place.")
 @click.option("--wait", is_flag=True, help="Wait for the end.")
-@click.option("--timeout", type=click.FloatRange(min=0), metavar="SECONDS", help="How long --wait waits at most.")
+@click.option("--timeout", type=Seconds(), help="How long --wait waits at most.")
 @scoped
 def cancel(
     scope: Scope,
@@ -100,7 +102,7 @@ def cancel(
     superseded_by: str | None,
     wait: bool,
     timeout: float | None,
-) -> None:
+) -> int:
     """Ask a run to end; a runner delivers the request, stops what executes and lets the workflow clean up.
 
     With --now, also for a run that is cleaning up already, what is left of the cleanup is skipped.
@@ -118,6 +120,7 @@ def cancel(
         document = run_document(summary) | {"cancel": "cancelled" if summary.ended else "requested"}
         state = workspace.observe(summary)
         scope.output.data(document, lambda: f"cancel: {document['cancel']}\n{status_text(Shown(summary, state))}")
+        return TemporarilyLocked.exit_code if wait and not summary.ended else 0
 
 
 def warn_of_split(scope: Scope, workspace: Workspace) -> None:

@@ -23,6 +23,7 @@ from .doctor import runner_doctor
 from .draining import drain_runners
 from .hashseed import fix_hash_seed
 from .logs import Logging, chosen_file, log_options, telling
+from .numbers import Seconds, count
 from .scope import Scope, Session, output_options, scoped
 from .seen import runner_document, runner_lines, work_document
 from .show import columns
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 _INTERRUPTED = 130
 _DRAIN_IDLE_SECONDS = 0.1
 _DRAIN = "How long calls may go on after a signal."
+_WORKER_ID = "Who this is in receipts; host and process otherwise."
+_LONGEST_NAME = 100
 
 
 @click.group("runner")
@@ -48,20 +51,27 @@ def _runner_options(command: Callable[..., Any]) -> Callable[..., Any]:
         (
             click.option("--config", metavar="FILE", help="The registry; found upwards from here when left out."),
             click.option("--db", "dbs", metavar="ALIAS|PATH", multiple=True, help="Only this database; repeatable."),
-            click.option("--worker-id", metavar="NAME", help="Who this is in receipts; host and process otherwise."),
-            click.option("--lease-seconds", type=click.FloatRange(min=0.5), default=30.0, show_default=True),
-            click.option("--concurrency", type=click.IntRange(1), default=4, show_default=True, help="Calls at once."),
+            click.option("--worker-id", metavar="NAME", callback=_one_name, help=_WORKER_ID),
+            click.option("--lease-seconds", type=Seconds(0.5), default=30.0, show_default=True),
+            click.option("--concurrency", type=count(1), default=4, show_default=True, help="Calls at once."),
         )
     ):
         command = option(command)
     return output_options(log_options(agent_options(command)))
 
 
+def _one_name(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
+    """A runner's name stands in commits, in lines of text, and as the name of its log in a folder."""
+    if value and (not value.isprintable() or not value.strip() or "/" in value or len(value) > _LONGEST_NAME):
+        raise click.BadParameter(f"a name is one line of at most {_LONGEST_NAME} characters, without a slash")
+    return value
+
+
 def _looping(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
-        click.option("--drain-seconds", type=click.FloatRange(min=0), default=10.0, show_default=True, help=_DRAIN),
-        click.option("--idle-exit-after", type=click.FloatRange(min=0), metavar="SECONDS", help="Stop when idle."),
-        click.option("--max-commands", type=click.IntRange(1), help="Stop after this many queued commands."),
+        click.option("--drain-seconds", type=Seconds(), default=10.0, show_default=True, help=_DRAIN),
+        click.option("--idle-exit-after", type=Seconds(), help="Stop when idle."),
+        click.option("--max-commands", type=count(1), help="Stop after this many queued commands."),
         click.option("--only", metavar="KIND,…", callback=_kinds, help=f"Execute only these: {', '.join(LIMITED)}."),
     ):
         command = option(command)

@@ -17,6 +17,7 @@ from ..registry import DatabasePaths
 from ..store import peek
 from ..store.fast_status import DatabaseGone, FastIndex
 from .completion import complete_runs
+from .numbers import count
 from .quick import fresh_status, observed
 from .scope import Scope, scoped
 from .seen import Shown, shown_of
@@ -36,7 +37,7 @@ _PAGE = 500
 @click.argument("run", required=False, shell_complete=complete_runs)
 @click.option("--id", "run_id", metavar="RUN", help="The run; the same as naming it without --id.")
 @click.option("--commands", type=click.Choice(["failed", "recent", "all"]), help="List its calls, too: which of them.")
-@click.option("--recent-events", type=click.IntRange(0), metavar="N", help="List its newest N receipts, too.")
+@click.option("--recent-events", type=count(), metavar="N", help="List its newest N receipts, too.")
 @scoped
 def status(scope: Scope, run: str | None, run_id: str | None, commands: str | None, recent_events: int | None) -> None:
     """Show one run: its status, its state, why, and what to do next."""
@@ -80,8 +81,8 @@ def _receipts(scope: Scope, paths: DatabasePaths, name: str) -> Sequence[Receipt
 
 @click.command("list")
 @click.option("--status", "wanted", type=click.Choice(["running", "waiting", "completed", "failed", "cancelled"]))
-@click.option("--limit", type=click.IntRange(1), default=50, show_default=True)
-@click.option("--offset", type=click.IntRange(0), default=0)
+@click.option("--limit", type=count(1), default=50, show_default=True)
+@click.option("--offset", type=count(), default=0)
 @click.option("--by-workflow", is_flag=True, help="What all runs of each workflow add up to: runs, tokens, cost.")
 @scoped
 def list_runs(scope: Scope, wanted: str | None, limit: int, offset: int, by_workflow: bool) -> None:

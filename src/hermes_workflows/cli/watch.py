@@ -11,6 +11,7 @@ import click
 
 from ..lives import life_of
 from .completion import complete_runs
+from .numbers import Seconds
 from .output import readable
 from .scope import Scope, scoped
 from .seen import Shown, runner_document, runner_lines, shown_of
@@ -29,9 +30,7 @@ _ENDED = 5
 
 @click.command("watch")
 @click.argument("run", required=False, shell_complete=complete_runs)
-@click.option(
-    "--interval", type=click.FloatRange(min=0.05), default=0.5, metavar="SECONDS", help="How long between two looks."
-)
+@click.option("--interval", type=Seconds(0.05), default=0.5, help="How long between two looks.")
 @scoped
 def watch(scope: Scope, run: str | None, interval: float) -> None:
     """Show a run until it has ended, or all runs and runners until you stop it.
