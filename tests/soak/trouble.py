@@ -174,16 +174,18 @@ class Trouble:
 
     @contextmanager
     def stand_still(self) -> Iterator[None]:
-        """No runner takes a step meanwhile; none of them stands in the middle of a transaction, if possible."""
+        """No runner takes a step meanwhile, except when one of them is all the time in the middle of writing the index.
+
+        Whoever looks would wait for it, and it for whoever looks.
+        """
         moving = [runner for place, runner in enumerate(self.runners) if place not in self._stopped]
         try:
-            for _ in range(10):
+            for _ in range(100):
                 self._send(moving, signal.SIGSTOP)
                 if not is_being_written(self.site):
                     break
                 self._send(moving, signal.SIGCONT)
-                time.sleep(0.01)
-            self._send(moving, signal.SIGSTOP)
+                time.sleep(0.05)
             yield
         finally:
             self._send(moving, signal.SIGCONT)
