@@ -14,7 +14,7 @@ from starlette.staticfiles import StaticFiles
 from ..workspace import Workspace
 from .errors import HANDLERS
 from .opened import Opened
-from .pages import action, artifact, inbox, review, run, runners, runs, workflows
+from .pages import action, artifact, compare, inbox, review, run, runners, runs, workflows
 from .rendering import HERE
 from .security import Gate
 from .sessions import Sessions
@@ -58,5 +58,6 @@ def _routes() -> list[BaseRoute]:
         *action.ROUTES,
         *runners.ROUTES,
         *workflows.ROUTES,
+        *compare.ROUTES,
         Mount("/static", StaticFiles(directory=HERE / "static"), name="static"),
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
+from urllib.parse import urlencode
 
 from ..core.durations import duration
 from ..core.outline import Branch, Outline, Ran, outcome, tree_of
@@ -57,6 +58,7 @@ class Related:
     how: str
     run_id: str
     href: str
+    compare: str
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,10 @@ class RunView:
     timeline: Timeline
     offers: tuple[Offer, ...]
     notice: Notice | None = None
+
+    @property
+    def compare(self) -> str:
+        return compare_href(self.name)
 
     @property
     def href(self) -> str:
@@ -152,7 +158,16 @@ def _related(workspace: Workspace, summary: RunSummary) -> tuple[Related, ...]:
     if summary.superseded_by:
         found.append(("superseded by", summary.superseded_by))
     found += [("taken up by", run) for run in workspace.queue.started_from(summary.run_id)]
-    return tuple(Related(how, run, f"/runs/{segment(run)}") for how, run in found)
+    return tuple(_with(summary.run_id, how, run) for how, run in found)
+
+
+def _with(run_id: str, how: str, other: str) -> Related:
+    pair = (run_id, other) if how == "taken up by" else (other, run_id)
+    return Related(how, other, f"/runs/{segment(other)}", compare_href(*pair))
+
+
+def compare_href(a: str, b: str = "") -> str:
+    return f"/compare?{urlencode({'a': a, 'b': b})}"
 
 
 def _pieces(found: Found) -> tuple[Piece, ...]:
