@@ -24,7 +24,8 @@ from hermes_workflows.core.receipts import Evidence
 
 playwright = pytest.importorskip("playwright.sync_api", reason="no Playwright: browsers are not tested here")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on the PATH: browsers are not tested here")
+if CHROMIUM is None:
+    pytest.skip("no Chromium on the PATH: browsers are not tested here", allow_module_level=True)
 
 _DEADLINE = 30.0
 _PHONE = {"width": 375, "height": 700}
