@@ -133,17 +133,16 @@ class Soak:
 
 @pytest.fixture
 def soak(tmp_path: Path) -> Iterator[Soak]:
-    disk = SmallDisk(tmp_path / "disk", 64 + 2 * RUNS)
     marks = tmp_path / "marks"
     marks.mkdir()
-    site = Site(disk.folder / "ws", {VARIABLE: str(tmp_path / "clock")}, FLOWS.replace("@MARKS@", str(marks)))
-    chance = random.Random(SEED)
-    trouble = Trouble(site, disk, tmp_path / "clock", chance)
-    yield Soak(site, marks, trouble, chance)
-    trouble.calm()
-    for runner in trouble.runners:
-        runner.kill()
-    disk.close()
+    with SmallDisk(tmp_path / "disk", 64 + 2 * RUNS) as disk:
+        site = Site(disk.folder / "ws", {VARIABLE: str(tmp_path / "clock")}, FLOWS.replace("@MARKS@", str(marks)))
+        chance = random.Random(SEED)
+        trouble = Trouble(site, disk, tmp_path / "clock", chance)
+        yield Soak(site, marks, trouble, chance)
+        trouble.calm()
+        for runner in trouble.runners:
+            runner.kill()
 
 
 def test_whatever_happens_every_run_ends_right_and_every_state_is_true(soak: Soak) -> None:

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from typing import Self
 
 from tests.acceptance.clocks import ShiftedClock, set_clock
 from tests.acceptance.nursery import Child
@@ -48,7 +49,10 @@ class SmallDisk:
     def free(self) -> None:
         assert self._mount("-o", f"remount,size={self.size}")
 
-    def close(self) -> None:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
         if self.mounted:
             subprocess.run(["umount", "-l", self.folder], check=True)
 
