@@ -34,6 +34,8 @@ def waiting_desk(folder: Path) -> Desk:
 def app_of(made: Desk, **settings: Any) -> Starlette:
     around = Surroundings(made.clock, {})
     given = WebSettings(made.workspace.registry, (), around, TOKEN, port=8765, by="ana", kind="human")
+    # A test's client reads a stream to its end.
+    settings = {"look_seconds": 0.01, "stream_seconds": 0.0} | settings
     return create_app(replace(given, **settings), [made.workspace])
 
 

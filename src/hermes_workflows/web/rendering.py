@@ -17,6 +17,7 @@ from ..core.durations import duration, lasting
 from ..core.timestamps import parse_time
 from ..errors import HermesError
 from .attendance import missing
+from .live import Live
 from .markup import finalize, markdown
 from .opened import Opened
 
@@ -28,13 +29,14 @@ NAVIGATION: Final = (("Inbox", "/"), ("Runs", "/runs"), ("Workflows", "/workflow
 class Shell:
     """What every page has around its own: `waiting` open questions, the session's mark, where one is.
 
-    `absent` says of each database that no runner serves what to do.
+    `absent` says of each database that no runner serves what to do. With `live` the page is kept up to date.
     """
 
     waiting: int
     csrf: str
     path: str
     absent: tuple[str, ...] = ()
+    live: Live | None = None
     navigation: tuple[tuple[str, str], ...] = NAVIGATION
 
 
@@ -43,10 +45,10 @@ def opened(request: Request) -> Opened:
     return found
 
 
-def page(request: Request, template: str, view: Any, *, status: int = 200) -> HTMLResponse:
+def page(request: Request, template: str, view: Any, *, status: int = 200, live: Live | None = None) -> HTMLResponse:
     """Render `template` with `view`; it may block, so handlers are plain functions, which run in a thread."""
     every = opened(request)
-    shell = Shell(_waiting(every), request.state.csrf, request.url.path, _absent(every))
+    shell = Shell(_waiting(every), request.state.csrf, request.url.path, _absent(every), live)
     return HTMLResponse(_TEMPLATES.get_template(template).render(view=view, shell=shell), status)
 
 

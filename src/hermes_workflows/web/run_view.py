@@ -85,6 +85,11 @@ class RunView:
     notice: Notice | None = None
 
     @property
+    def moves(self) -> bool:
+        """Whether the page says something else before long."""
+        return not self.past and self.standing.state not in ("completed", "failed", "cancelled")
+
+    @property
     def compare(self) -> str:
         return compare_href(self.name)
 

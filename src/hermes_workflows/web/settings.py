@@ -17,6 +17,7 @@ class WebSettings:
 
     Without `remote` only this machine is served. `hosts` are names, beside those of the loopback, by which browsers
     may call us. Answers are recorded as given by `by`, and as of `kind`: whatever a browser sends.
+    A stream of events is looked at every `look_seconds` and ends after `stream_seconds`; the browser comes back then.
     """
 
     registry: Registry
@@ -29,3 +30,5 @@ class WebSettings:
     hosts: tuple[str, ...] = ()
     by: str = "unknown"
     kind: Literal["human", "manual"] = "manual"
+    look_seconds: float = 1.0
+    stream_seconds: float = 300.0

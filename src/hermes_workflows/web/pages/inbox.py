@@ -14,6 +14,7 @@ from starlette.routing import Route
 from ...errors import HermesError
 from ...store.queue_port import ReviewRow
 from ...workspace import Workspace
+from ..live import live
 from ..rendering import opened, page, segment, since, until
 
 _LINE: Final = 160
@@ -69,7 +70,7 @@ class Inbox:
 
 
 def show(request: Request) -> Response:
-    given = request.query_params
+    given, now = request.query_params, live(opened(request))
     wanted = Filter(given.get("workflow", ""), given.get("person", ""), given.get("state", "open"))
     rows: list[Waiting] = []
     unread: list[str] = []
@@ -83,7 +84,7 @@ def show(request: Request) -> Response:
     rows.sort(key=lambda row: (row.asked, row.run_id, row.key))
     text = given.get("page", "1")
     number = int(text) if text.isdecimal() and 0 < len(text) < 7 else 1
-    return page(request, "inbox.html", _view(rows, wanted, max(number, 1), unread))
+    return page(request, "inbox.html", _view(rows, wanted, max(number, 1), unread), live=now)
 
 
 def _view(rows: list[Waiting], wanted: Filter, number: int, unread: list[str]) -> Inbox:

@@ -20,6 +20,7 @@ from ...core.usages import told
 from ...finding import of_key, split
 from ..actions import Offer, offer
 from ..evidence import Piece, piece_of
+from ..live import live
 from ..rendering import opened, page, segment
 from ..review_view import Notice
 from ..run_view import run_view
@@ -70,7 +71,10 @@ def show(request: Request) -> Response:
     run = request.path_params["run"]
     workspace, done = opened(request).of_run(run), request.query_params.get("done", "")
     notice = Notice("good", _DONE[done]) if done in _DONE else None
-    return page(request, "run.html", run_view(workspace, run, notice))
+    now = live(opened(request), run)
+    view = run_view(workspace, run, notice)
+    # What has ended, or is a moment that has passed, stays as it is.
+    return page(request, "run.html", view, live=now if view.moves else None)
 
 
 def call(request: Request) -> Response:

@@ -15,6 +15,7 @@ from ...core.summary import RunSummary
 from ...core.usages import told
 from ...errors import HermesError
 from ...workspace import Workspace
+from ..live import live
 from ..rendering import opened, page, segment, since, took
 
 STATUSES: Final = ("running", "waiting", "completed", "failed", "cancelled")
@@ -64,13 +65,14 @@ def show(request: Request) -> Response:
     status, text = given.get("status", ""), given.get("page", "1")
     wanted = Filter(status if status in STATUSES else "", given.get("find", "").strip())
     number = max(int(text), 1) if text.isdecimal() and len(text) < 7 else 1
+    now = live(opened(request))
     every = opened(request).every
     broken = tuple(sorted(run for each in every for run in each.refresh().unreadable))
     found = _searched(every, wanted) if wanted.find else _listed(every, wanted.status, (number - 1) * _PAGE)
     rows = tuple(_row(workspace, summary) for workspace, summary in found[:_PAGE])
     before = wanted.href(number - 1) if number > 1 and not wanted.find else ""
     after = wanted.href(number + 1) if len(found) > _PAGE and not wanted.find else ""
-    return page(request, "runs.html", Runs(rows, wanted, before, after, broken))
+    return page(request, "runs.html", Runs(rows, wanted, before, after, broken), live=now)
 
 
 Listed = list[tuple[Workspace, RunSummary]]

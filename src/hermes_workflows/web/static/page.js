@@ -82,15 +82,64 @@ if (form) {
 addEventListener("load", () => document.querySelector("[aria-invalid=true]")?.focus());
 
 // A command beside which a button puts it into the clipboard; where there is none, it can be selected.
-for (const command of navigator.clipboard ? document.querySelectorAll("[data-copy]") : []) {
-  const button = document.createElement("button");
-  button.type = "button";
-  button.className = "small";
-  button.textContent = "Copy";
-  button.setAttribute("aria-label", `Copy the command ${command.textContent}`);
-  button.addEventListener("click", async () => {
-    await navigator.clipboard.writeText(command.textContent);
-    button.textContent = "Copied";
-  });
-  command.after(" ", button);
+function addCopies() {
+  for (const command of navigator.clipboard ? document.querySelectorAll("[data-copy]") : []) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "small";
+    button.textContent = "Copy";
+    button.setAttribute("aria-label", `Copy the command ${command.textContent}`);
+    button.addEventListener("click", async () => {
+      await navigator.clipboard.writeText(command.textContent);
+      button.textContent = "Copied";
+    });
+    command.after(" ", button);
+  }
+}
+addCopies();
+
+// A page that is kept up to date: the stream says that it has changed, and it is read again.
+const main = document.querySelector("main[data-events]");
+if (main) {
+  let source = null;
+  let since = new URL(main.dataset.events, location.href).searchParams.get("since");
+  let late = false;
+  const summaries = () => [...main.querySelectorAll("details")].map((each) => each.open);
+  const read = async () => {
+    // Nobody loses what they are typing; it is read again when they are done.
+    late = main.contains(document.activeElement) && typing(document.activeElement) !== null;
+    if (late) return false;
+    const answer = await fetch(location.href).catch(() => null);
+    if (!answer?.ok) return false;
+    const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const opened = summaries();
+    const focused = document.activeElement?.closest?.("[data-item]")?.getAttribute("href");
+    main.replaceChildren(...fresh.querySelector("main").childNodes);
+    if (opened.length === summaries().length) {
+      main.querySelectorAll("details").forEach((each, at) => (each.open = opened[at]));
+    }
+    if (focused) main.querySelector(`[data-item][href="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
+    document.title = fresh.title;
+    for (const old of document.querySelectorAll(".banner")) old.remove();
+    main.before(...fresh.querySelectorAll(".banner"));
+    document.querySelector("header").replaceWith(fresh.querySelector("header"));
+    addCopies();
+    return true;
+  };
+  const listen = () => {
+    // A browser has few streams to one place: a tab that nobody sees needs none.
+    source?.close();
+    source = null;
+    if (document.hidden) return;
+    const address = new URL(main.dataset.events, location.href);
+    address.searchParams.set("since", since);
+    source = new EventSource(address);
+    source.addEventListener("changed", (event) => {
+      read().then((done) => done && (since = event.lastEventId));
+    });
+  };
+  main.addEventListener("focusout", () => late && setTimeout(read));
+  document.addEventListener("visibilitychange", listen);
+  addEventListener("pagehide", () => source?.close());
+  listen();
 }
