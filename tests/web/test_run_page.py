@@ -78,10 +78,12 @@ def test_a_call_shows_request_output_and_transcript(made: Desk, client: TestClie
 
 
 def test_what_a_command_printed_is_shown_as_it_came(made: Desk, client: TestClient) -> None:
-    ran(made, "ls", kind="bash", request={"command": "ls"}, output={"exit_code": 2, "stdout": "*a* b", "stderr": ""})
+    output = {"exit_code": 2, "stdout": "*a* b", "stderr": ""}
+    ran(made, "ls", kind="bash", request={"command": "ls *.md *.py"}, output=output)
     page = client.get("/calls/wf/ls").text
+    assert '<pre tabindex="0">ls *.md *.py</pre>' in page
     assert '<pre tabindex="0">*a* b</pre>' in page
-    assert "completed, exit code 2" in page
+    assert '<span class="state failed">completed, exit code 2</span>' in page
 
 
 def test_a_key_that_nobody_knows_gets_the_nearest_right_one(client: TestClient) -> None:

@@ -20,7 +20,7 @@ from .actions import Offer, offers
 from .evidence import Piece, piece_of
 from .rendering import segment, since, took
 from .review_view import Notice
-from .timeline import Timeline, timeline_of
+from .timeline import Timeline, look_of, timeline_of
 
 # Calls that a page shows: the first ones and the newest.
 _CALLS: Final = 500
@@ -200,7 +200,7 @@ def _node(ran: Ran, run: str) -> Node:
         name=ran.key.rpartition("/")[2],
         href=f"/calls/{segment(run)}/{segment(ran.key)}",
         about=f"{ran.kind} {ran.name}".strip(),
-        status=ran.status,
+        status=look_of(ran),
         outcome=outcome(ran),
         facts=tuple(filter(None, (duration(ran.seconds), told(ran.usage), tried))),
         error=ran.error or "",

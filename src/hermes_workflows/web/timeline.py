@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from ..core.durations import duration
-from ..core.outline import Ran, outcome
+from ..core.outline import Line, Ran, outcome
 from ..core.receipts import Receipt
 
 # The width of the whole run; no bar is narrower than one can see.
@@ -29,9 +29,13 @@ class Bar:
     width: int
 
     @property
+    def anchor(self) -> str:
+        """Which end of the label stands at the bar: that of a short bar in the right half stands before it."""
+        return "end" if self.x > WIDTH // 2 and self.width < WIDTH // 4 else "start"
+
+    @property
     def text_x(self) -> int:
-        """Where the label begins: it stays inside also for a bar at the end."""
-        return min(self.x, WIDTH - 300) + 4
+        return self.x + (4 if self.anchor == "start" else -4)
 
     @property
     def text_y(self) -> int:
@@ -47,6 +51,11 @@ class Timeline:
     @property
     def height(self) -> int:
         return len(self.bars) * _ROW
+
+
+def look_of(said: Ran | Line) -> str:
+    """As what a call is marked: a command that failed has completed, and nobody would call that good."""
+    return "failed" if said.exit_code else said.status
 
 
 def timeline_of(receipts: Sequence[Receipt], calls: Iterable[Ran], now: datetime) -> Timeline:
@@ -82,4 +91,4 @@ def _bar(ran: Ran, after: timedelta, lasted: timedelta, whole: timedelta, row: i
     lasting, later = duration(lasted.total_seconds()), duration(after.total_seconds())
     about = f"{ran.key}: {outcome(ran)}, {lasting}, {later} after the first"
     x = min(round(after.total_seconds() * scale), WIDTH - width)
-    return Bar(ran.key, ran.status, about, x, row * _ROW, width)
+    return Bar(ran.key, look_of(ran), about, x, row * _ROW, width)

@@ -95,7 +95,7 @@ def _found(request: Request, text: str) -> Found:
 
 
 def _side(name: str, found: Comparison, place: int) -> Side:
-    return Side(name, f"/runs/{segment(name)}", told(found.usage[place]) or "nothing")
+    return Side(name, f"/runs/{segment(name)}", told(found.usage[place]))
 
 
 def _differing(each: Difference) -> Differing:

@@ -21,9 +21,10 @@ from ...finding import of_key, split
 from ..actions import Offer, offer
 from ..evidence import Piece, piece_of
 from ..live import live
-from ..rendering import opened, page, segment
+from ..rendering import opened, page, pretty, segment
 from ..review_view import Notice
 from ..run_view import run_view
+from ..timeline import look_of
 
 # Characters of a transcript that are shown; the command shows all of it.
 _TRANSCRIPT: Final = 100_000
@@ -36,6 +37,8 @@ _DONE: Final = {
     "fork": "This run has begun with what the other one has recorded.",
     "retry": "It is tried again.",
 }
+# Calls whose requests are written for readers: what an agent, or a person, was told.
+_WRITTEN: Final = frozenset({"agent", "review"})
 # For programs; the question's page has its form.
 _SCHEMA: Final = ("returns",)
 # Shown with the transcript, as they came.
@@ -100,13 +103,14 @@ def _recorded(receipt: Receipt) -> Recorded:
     facts = (line.when or "", line.who, duration(line.seconds), told(line.usage) if line.usage else "")
     about = f"{line.kind} {line.what}".strip()
     return Recorded(
-        receipt.path, outcome(line), receipt.status, about, tuple(filter(None, facts)), tuple(_pieces(receipt))
+        receipt.path, outcome(line), look_of(line), about, tuple(filter(None, facts)), tuple(_pieces(receipt))
     )
 
 
 def _pieces(receipt: Receipt) -> Iterator[Piece]:
     if receipt.request is not None:
-        yield piece_of("Request", _without(receipt.request, _SCHEMA))
+        asked = _without(receipt.request, _SCHEMA)
+        yield piece_of("Request", asked) if receipt.kind in _WRITTEN else _as_it_is("Request", asked)
     if receipt.output is not None:
         yield piece_of("Output", _without(receipt.output, _STREAMS if receipt.kind == "bash" else ()))
     if receipt.error is not None:
@@ -114,6 +118,13 @@ def _pieces(receipt: Receipt) -> Iterator[Piece]:
     for title, text in transcript_of(receipt, _TRANSCRIPT, streams=True):
         # Never Markdown: what a program printed is shown as it came.
         yield Piece(title, "text", text)
+
+
+def _as_it_is(title: str, value: Any) -> Piece:
+    """A value whose texts are for programs: each sign of a command counts."""
+    if isinstance(value, Mapping) and value:
+        return Piece(title, "fields", parts=tuple(_as_it_is(str(name), each) for name, each in value.items()))
+    return Piece(title, "text" if isinstance(value, str) else "value", pretty(value))
 
 
 def _without(value: Any, names: Collection[str]) -> Any:
