@@ -108,3 +108,13 @@ def test_a_run_of_many_calls_shows_the_first_and_the_newest(made: Desk, client: 
     page = client.get("/runs/wf").text
     assert "13 calls in the middle are left out" in page
     assert "/calls/wf/many/509" in page
+
+
+def test_the_code_is_shown_as_it_was_recorded(made: Desk, client: TestClient) -> None:
+    assert '<a href="/source/wf">' in client.get("/runs/wf").text
+    (made.workspace.root / "flow.py").write_text("raise SystemExit  # since then")
+    page = client.get("/source/wf").text
+    assert "<code>flow.py</code>" in page
+    assert "async def launch(inputs: Topic) -&gt; str:" in page
+    assert "since then" not in page
+    assert client.get("/source/nowhere").status_code == 404

@@ -14,7 +14,7 @@ from starlette.staticfiles import StaticFiles
 from ..workspace import Workspace
 from .errors import HANDLERS
 from .opened import Opened
-from .pages import action, artifact, compare, events, inbox, review, run, runners, runs, workflows
+from .pages import action, artifact, compare, events, inbox, review, run, runners, runs, source, workflows
 from .rendering import HERE
 from .security import Gate
 from .sessions import Sessions
@@ -60,5 +60,6 @@ def _routes() -> list[BaseRoute]:
         *workflows.ROUTES,
         *compare.ROUTES,
         *events.ROUTES,
+        *source.ROUTES,
         Mount("/static", StaticFiles(directory=HERE / "static"), name="static"),
     ]

@@ -90,6 +90,10 @@ class RunView:
         return not self.past and self.standing.state not in ("completed", "failed", "cancelled")
 
     @property
+    def source(self) -> str:
+        return f"/source/{segment(self.name)}"
+
+    @property
     def compare(self) -> str:
         return compare_href(self.name)
 
