@@ -80,6 +80,10 @@ def test_an_image_is_a_marked_link_and_a_heading_stays_below_those_of_the_page()
     assert 'href="https://example.org/a.png" rel="noopener noreferrer nofollow" class="foreign"' in html
 
 
+def test_a_link_without_an_address_leads_nowhere() -> None:
+    assert "<p><a>here</a></p>" in markdown("[here]()")
+
+
 def test_a_long_text_is_cut_and_says_so() -> None:
     html = markdown("a" * 200_010)
     assert "cut; 10 more characters" in html

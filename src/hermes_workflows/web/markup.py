@@ -60,6 +60,10 @@ def _is_link(url: str) -> bool:
 
 
 def _link(self: RendererHTML, tokens: Sequence[Token], at: int, options: OptionsDict, env: Any) -> str:
+    if not tokens[at].attrGet("href"):
+        # `[text]()` leads nowhere; with an empty address it would lead to our own page.
+        tokens[at].attrs.clear()
+        return self.renderToken(tokens, at, options, env)
     tokens[at].attrSet("rel", "noopener noreferrer nofollow")
     tokens[at].attrSet("class", "foreign")
     # Where it leads is not what it says.
