@@ -96,3 +96,12 @@ def test_code_that_is_gone_is_said(client: TestClient) -> None:
     answer = client.get("/workflows/gone")
     assert answer.status_code == 404
     assert "gone.py" in answer.text
+
+
+def test_checking_starts_nothing_and_is_what_enter_does(made: Desk, client: TestClient) -> None:
+    buttons = re.findall(r"<button([^>]*)>", client.get("/workflows/launch").text)
+    assert 'name="_check"' in buttons[0]
+    form = {"_id": "mine", "_check": "1", "f/topic": "cats", "f/risk": "1"}
+    assert "This input fits. Nothing is started yet." in post(client, "/workflows/launch", form).text
+    assert post(client, "/workflows/launch", form | {"f/risk": "high"}).status_code == 422
+    assert made.workspace.runs() == []

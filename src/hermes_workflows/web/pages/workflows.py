@@ -101,9 +101,14 @@ def start(request: Request) -> Response:
         draft = read(schema, form)
         if wish := _one(form, "_do"):
             return page(request, "workflow.html", _view(known, run_id, form_view(schema, edited(draft, wish).value)))
-        if errors := draft.check(schema):
-            view = _view(known, run_id, form_view(schema, draft.value, errors))
-            return page(request, "workflow.html", view, status=422)
+        errors, checks = draft.check(schema), "_check" in form
+        if checks and (button := form_view(schema).actions) is not None:
+            # Who only checks has pressed none of the buttons that say something.
+            errors = [each for each in errors if each[0] != button.pointer]
+        if errors or checks:
+            fits = None if errors else Notice("good", "This input fits. Nothing is started yet.")
+            view = _view(known, run_id, form_view(schema, draft.value, errors), fits)
+            return page(request, "workflow.html", view, status=422 if errors else 200)
     try:
         # By its alias, which has the deadline.
         begun = known.workspace.start(known.entry.alias, draft.payload, run_id=run_id)
