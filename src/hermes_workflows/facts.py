@@ -260,7 +260,11 @@ def _below(child: Observed, operator: str, clock: Clock) -> Below:
     facts = facts_of(child, operator, clock)
     own = (facts.run_id, facts.question) if facts.question else None
     asks = own or next((each.asks for each in facts.below if each.asks), None)
-    return Below(facts.run_id, operational_state(facts).label, asks)
+    state = operational_state(facts)
+    paused = None
+    if state.state == "waiting" and asks is None:
+        paused = facts.run_id if facts.paused is not None else facts.below[0].paused
+    return Below(facts.run_id, state.label, asks, paused)
 
 
 def busy_line(run_id: str, since: str) -> str:

@@ -152,7 +152,7 @@ def test_work_of_a_killed_runner_is_queued_again(made: Place) -> None:
         assert [row["status"] for row in shown["work"]] == ["expired"]
         assert (shown["queued"], shown["runnable"]) == (1, 1)
         findings = made.run("runner", "doctor").json["findings"]
-        assert "1 commands are queued and no healthy runner is to be seen" in [each["what"] for each in findings]
+        assert "1 command is queued and no healthy runner is to be seen" in [each["what"] for each in findings]
 
 
 def test_a_database_that_no_live_runner_works_on_is_named(made: Place) -> None:

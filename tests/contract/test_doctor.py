@@ -93,6 +93,15 @@ def test_a_runner_whose_process_is_over_is_not_up(made: Desk) -> None:
     assert [what for what in told if "died" in what]
 
 
+def test_work_that_the_healthy_runners_do_not_take_is_told(made: Desk) -> None:
+    made.start("wf")
+    made.workspace.queue.heartbeat(replace(beat("ada", made.clock), draining=True))
+    (told,) = [what for what, level in levels(made).items() if level == "warning"]
+    assert told.endswith("no healthy runner takes: ada is draining: it takes nothing new")
+    made.workspace.queue.heartbeat(replace(beat("bob", made.clock), only=("agent",)))
+    assert "warning" not in levels(made).values()
+
+
 def test_what_a_runner_had_in_hand_when_the_machine_went_down_is_told(made: Desk) -> None:
     made.start("wf")
     made.workspace.queue.apply(Change(claim=Claim(1)), "ada")

@@ -96,6 +96,14 @@ def test_children_are_looked_at_down_to_whom_they_ask() -> None:
     assert shown["lost"] == Child("wf.lost")
 
 
+def test_children_are_looked_at_down_to_the_one_that_is_paused() -> None:
+    paused = RunSummary("wf.a.b", paused={"by": "ana", "since": "2026-11-29T12:00:00.000Z", "reason": ""})
+    tree = {"wf.a": RunSummary("wf.a", open_children={"b": "wf.a.b"}), "wf.a.b": paused}
+    parent = RunSummary("wf", open_children={"a": "wf.a"})
+    found = with_children(Observed(parent), lambda run_id: Observed(tree[run_id]))
+    assert facts_of(found, "ana", FrozenClock()).below == (Below("wf.a", "Waiting on ana", None, "wf.a.b"),)
+
+
 def test_claimed_and_lost_work_is_named() -> None:
     facts = seen(row("leased", "a"), row("leased", ""), row("expired", "b"))
     assert (facts.executing, facts.lost) == (("a", "the workflow"), ("b",))

@@ -85,6 +85,14 @@ def test_a_question_below_waits_on_the_operator_too_and_says_where_to_answer() -
     assert shown.next_action == "hermes-workflows review respond wf.b.deep ok"
 
 
+def test_a_parent_whose_children_are_all_paused_waits_for_who_resumes_them() -> None:
+    paused = Below("wf.a", "Waiting on Skylar", None, "wf.a.deep")
+    shown = state(children=("wf.a",), below=(paused,))
+    assert (shown.state, shown.next_action) == ("waiting", "hermes-workflows resume wf.a.deep")
+    beside = state(children=("wf.a", "wf.b"), below=(paused, Below("wf.b", "Running")))
+    assert beside.state == "running"
+
+
 def test_a_parent_tells_how_its_only_child_is() -> None:
     shown = state(children=("wf.a",), below=(Below("wf.a", "Stuck"),), due="2026-11-29T10:00:00.000Z")
     assert shown.reason == "waiting for the child run wf.a (Stuck)"

@@ -142,3 +142,13 @@ def test_a_run_that_has_ended_or_is_being_cancelled_cannot_be_paused(desk: Desk)
     desk.work()
     with pytest.raises(Conflict, match="is cancelled"):
         control(desk, "resume")
+
+
+def test_a_pause_is_told_as_what_somebody_wants_not_as_trouble(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
+    desk.write(TWO_STEPS)
+    desk.start()
+    control(desk, "pause")
+    with caplog.at_level("INFO"), desk.working():
+        until(desk.marks)
+    (told,) = [each for each in caplog.records if "paused by" in each.getMessage()]
+    assert (told.levelname, told.getMessage().startswith("paused by")) == ("INFO", True)

@@ -147,7 +147,8 @@ class Truth:
     def _below(self, told: Told, rows: Rows) -> Below:
         facts = self._facts(told, rows)
         asks = (told.run_id, facts.question) if facts.question else None
-        return Below(told.run_id, operational_state(facts).label, asks)
+        paused = told.run_id if told.paused is not None and asks is None else None
+        return Below(told.run_id, operational_state(facts).label, asks, paused)
 
     def _longest(self, leased: Sequence[Row], rows: Rows, now: float) -> Executing | None:
         row = min(leased, key=lambda row: row["claimed_at"], default=None)

@@ -57,12 +57,13 @@ class Executing(NamedTuple):
 class Below(NamedTuple):
     """A child run that is waited for: its state in words, and whom it or a child of its own waits for.
 
-    `asks` are the run and the key of an open question.
+    `asks` are the run and the key of an open question; `paused` is the run whose pause keeps it, and nothing else does.
     """
 
     run_id: str
     label: str
     asks: tuple[str, str] | None = None
+    paused: str | None = None
 
 
 class Facts(NamedTuple):

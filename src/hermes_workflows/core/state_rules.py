@@ -112,6 +112,11 @@ def _waiting_below(facts: Facts) -> Said:
     return reason, f"hermes-workflows review respond {run_id} {key}"
 
 
+def _paused_below(facts: Facts) -> Said:
+    paused = facts.below[0].paused
+    return f"the child run {paused} is paused", f"hermes-workflows resume {paused}"
+
+
 def _executing(facts: Facts) -> Said:
     reason, longest = f"executing {_some(facts.executing)}", facts.longest
     if longest is not None:
@@ -199,6 +204,10 @@ def _sleeps(facts: Facts) -> bool:
     return facts.due is not None
 
 
+def _is_paused_below(facts: Facts) -> bool:
+    return bool(facts.below) and all(each.paused for each in facts.below)
+
+
 def _is_up(facts: Facts) -> bool:
     return facts.healthy_runners > 0
 
@@ -224,6 +233,7 @@ TABLE: tuple[Rule, ...] = (
     Rule("stuck", "old work, and no healthy runner", _is_old, _old),
     Rule("queued", "work waits for a runner", lambda facts: facts.queued > 0, _queued),
     Rule("running", "it waits for a signal", lambda facts: bool(facts.signals), _signalled),
+    Rule("waiting", "the child runs it waits for are paused", _is_paused_below, _paused_below),
     Rule("running", "it waits for a child run", lambda facts: bool(facts.children), _parent),
     Rule("running", "it sleeps, and a runner is up", lambda facts: _sleeps(facts) and _is_up(facts), _sleeping),
     Rule("queued", "it sleeps, and no runner is up", _sleeps, _sleeping),

@@ -34,7 +34,7 @@ EXAMPLE = Facts(
     ref="runs/RUN",
     signals=("shipped",),
     children=("RUN.part",),
-    below=(Below("RUN.part", "Running", ("RUN.part", "KEY")),),
+    below=(Below("RUN.part", "Running", ("RUN.part", "KEY"), "RUN.part"),),
     elsewhere="ws-1",
 )
 

@@ -106,7 +106,7 @@ def examine_receipts(workspace: Workspace) -> Iterator[Finding]:
     for problem in problems:
         yield Finding("problem", problem, "hermes-workflows verify")
     if not problems:
-        yield Finding("ok", f"the receipts of {len(unfinished)} unfinished runs add up")
+        yield Finding("ok", f"the receipts of {len(unfinished)} unfinished run{'s' * (len(unfinished) != 1)} add up")
     receipts = workspace.paths.receipts
     for each in workspace.ledger.rejected():
         what = f"somebody had moved the ref of {each.run_id} to {each.commit[:12]}; it was put back"

@@ -35,7 +35,7 @@ def examine_repository(paths: DatabasePaths, mender: Mender, clock: Clock) -> It
     if (loose := loose_objects(receipts)) > 4 * LOOSE_LIMIT:
         yield Finding("warning", f"{receipts} has about {loose:,} loose objects", "hermes-workflows maintenance run")
     living = sum(map(bool, peek.list_refs(receipts, peek.RUNS).values()))
-    yield Finding("ok", f"{receipts} has {living} living runs")
+    yield Finding("ok", f"{receipts} has {living} living run{'s' * (living != 1)}")
 
 
 def _settings(receipts: Path) -> Iterator[Finding]:

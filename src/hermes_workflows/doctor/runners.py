@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from ..facts import runnable
-from ..lives import elsewhere, is_healthy, life_of, named, told
+from ..lives import elsewhere, is_healthy, life_of, named, told, unable
 from ..registry import DatabasePaths
+from ..store.queue_port import RunnerRow, WorkRow
 from ..workspace import Workspace
 from .finding import Finding
 
@@ -21,13 +22,29 @@ def examine_runners(workspace: Workspace) -> list[Finding]:
     due = runnable(workspace.queue.work(), workspace.queue.stuck(), workspace.clock)
     names = ", ".join(row.runner_id for row in healthy)
     if healthy:
-        findings.append(Finding("ok", f"{len(healthy)} healthy runners: {names}"))
+        findings.append(Finding("ok", f"{_many(len(healthy), 'healthy runner', 'healthy runners')}: {names}"))
+        findings += _untaken(healthy, due)
     elif due:
-        what = f"{len(due)} commands are queued and no healthy runner is to be seen"
+        what = f"{_many(len(due), 'command is', 'commands are')} queued and no healthy runner is to be seen"
         findings.append(Finding("warning", what, "hermes-workflows runner run"))
     else:
         findings.append(Finding("ok", "no runner is up, and nothing is due"))
     return [*findings, *_left(workspace, bool(healthy)), *_stuck(workspace)]
+
+
+def _untaken(healthy: Sequence[RunnerRow], due: Iterable[WorkRow]) -> Iterator[Finding]:
+    """Due work that none of the runners takes, healthy as they are: they drain, or execute other kinds."""
+    kinds = Counter(row.work.kind for row in due)
+    for kind, count in kinds.items():
+        why = [unable(row, None, None, {kind}) for row in healthy]
+        if None not in why:
+            told = "; ".join(filter(None, why[:3]))
+            what = f"{_many(count, f'{kind} command is', f'{kind} commands are')} queued that no healthy runner takes"
+            yield Finding("warning", f"{what}: {told}", "hermes-workflows runner run")
+
+
+def _many(count: int, one: str, more: str) -> str:
+    return f"{count} {one if count == 1 else more}"
 
 
 def split_of(workspace: Workspace) -> Finding | None:

@@ -22,7 +22,7 @@ from ..store.liveness import Process
 from ..store.ports import Appended, Entry, Outcome, PathTaken, Stale
 from ..store.queue_port import Change, Claim, Indexed, Lease, Stuck, Work
 from .about import about
-from .bodies import Bodies, CannotAdvance, Held
+from .bodies import PAUSED, Bodies, CannotAdvance, Held
 from .drafts import Stamp
 from .intents import kept_late
 from .slices import Decider
@@ -102,7 +102,9 @@ class Records:
     def stuck(self, run_id: str, why: CannotAdvance, key: str = "") -> None:
         """Say that this runner cannot move the run; nobody claims its rows until somebody lifts the mark."""
         with about(run_id, why.key or key):
-            log.warning("stuck: %s", why.reason.splitlines()[0])
+            # A pause is somebody's wish, and nothing is wrong.
+            how, what = (logging.INFO, "") if why.kind == PAUSED else (logging.WARNING, "stuck: ")
+            log.log(how, "%s%s", what, why.reason.splitlines()[0])
         since = render_time(self.workspace.clock.now())
         self.pending.stuck.append(
             Stuck(run_id, why.kind, why.reason, why.hint, why.key or key, why.code, since, self.runner_id)
