@@ -12,6 +12,10 @@ from starlette.testclient import TestClient
 from tests.contract.workspaces import Desk, desk
 from tests.web.browser import app_of, browser
 
+from hermes_workflows.errors import StoreFailure
+from hermes_workflows.store.index import Refreshed
+from hermes_workflows.web.app import create_app
+
 
 @pytest.fixture
 def made(tmp_path: Path) -> Desk:
@@ -75,3 +79,24 @@ def test_a_long_list_comes_in_pages(made: Desk, client: TestClient) -> None:
 
 def test_what_a_run_says_of_itself_is_text_and_nothing_else(made: Desk, client: TestClient) -> None:
     assert "<script>alert" not in client.get("/runs", params={"find": '"><script>alert(1)</script>'}).text
+
+
+def test_a_database_that_cannot_be_read_hides_no_run_of_another(made: Desk, tmp_path: Path) -> None:
+    broken = desk(tmp_path)
+    broken.workspace.refresh = _fail  # type: ignore[method-assign]
+    with browser(create_app(app_of(made).state.settings, [broken.workspace, made.workspace])) as client:
+        assert listed(client) == ["second", "first"]
+        assert "database default: the disk is gone" in client.get("/runs").text
+
+
+def test_runs_of_several_databases_stand_in_one_order_across_pages(made: Desk, tmp_path: Path) -> None:
+    other = desk(tmp_path)
+    for number in range(60):
+        (made if number % 2 else other).start(f"run-{number:03}")
+    with browser(create_app(app_of(made).state.settings, [other.workspace, made.workspace])) as client:
+        assert len(set(listed(client) + listed(client, page="2"))) == 62
+        assert listed(client, find="first") == ["first"]
+
+
+def _fail() -> Refreshed:
+    raise StoreFailure("the disk is gone")

@@ -66,13 +66,24 @@ def show(request: Request) -> Response:
     wanted = Filter(status if status in STATUSES else "", given.get("find", "").strip())
     number = max(int(text), 1) if text.isdecimal() and len(text) < 7 else 1
     now = live(opened(request))
-    every = opened(request).every
-    broken = tuple(sorted(run for each in every for run in each.refresh().unreadable))
+    every, broken = _readable(opened(request).every)
     found = _searched(every, wanted) if wanted.find else _listed(every, wanted.status, (number - 1) * _PAGE)
     rows = tuple(_row(workspace, summary) for workspace, summary in found[:_PAGE])
     before = wanted.href(number - 1) if number > 1 and not wanted.find else ""
     after = wanted.href(number + 1) if len(found) > _PAGE and not wanted.find else ""
     return page(request, "runs.html", Runs(rows, wanted, before, after, broken), live=now)
+
+
+def _readable(every: tuple[Workspace, ...]) -> tuple[tuple[Workspace, ...], tuple[str, ...]]:
+    """The databases that can be read, and what cannot: the runs of the others are shown all the same."""
+    readable, broken = [], []
+    for workspace in every:
+        try:
+            broken += [f"run {run}: {why}" for run, why in workspace.refresh().unreadable.items()]
+            readable.append(workspace)
+        except HermesError as error:
+            broken.append(f"database {workspace.paths.alias}: {error.message}")
+    return tuple(readable), tuple(broken)
 
 
 Listed = list[tuple[Workspace, RunSummary]]
