@@ -160,7 +160,7 @@ def test_a_runner_that_a_watchdog_ends_says_where_it_was(made: Place, tmp_path: 
         assert child.wait(DEADLINE) == -signal.SIGABRT
     said = (tmp_path / "stderr").read_text()
     assert "Fatal Python error: Aborted" in said
-    assert re.search(r'worker.py", line \d+ in _loop', said)
+    assert re.search(r'worker.py", line \d+ in (run|_loop)', said)
 
 
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="there is no systemd here")
