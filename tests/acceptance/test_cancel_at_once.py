@@ -67,6 +67,7 @@ def test_a_cancel_that_nobody_has_delivered_in_time_is_to_be_tried_again(made: P
     said = made.run("cancel", "wf", "--wait", "--timeout", "0")
     assert (said.code, said.json["cancel"]) == (75, "requested")
     assert made.run("cancel", "wf").code == 0
+    assert "cancel    asked for: no reason given" in made.terminal("status", "wf")[1]
 
 
 def _day(made: Place) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
-from tests.acceptance.command_line import Place, place
+from tests.acceptance.command_line import PROGRAM, Place, place
 
 VALUE = "blue-Elephant-soup"
 CHATTY = """
@@ -91,3 +93,21 @@ def test_a_runner_prints_one_document_and_tells_the_rest_without_secrets(made: P
 def test_once_prints_one_document_too(made: Place) -> None:
     made.run("run", "flows/chatty.py", "--id", "wf")
     assert made.run("runner", "once").json["commands"] == 1
+
+
+@pytest.mark.parametrize("arguments", [["status", "wf"], ["list"]])
+def test_a_full_disk_under_stdout_is_one_line_and_its_exit_code(made: Place, arguments: list[str]) -> None:
+    made.run("run", "flows/chatty.py", "--id", "wf")
+    with Path("/dev/full").open("wb") as full:
+        said = subprocess.run(
+            [*PROGRAM, *arguments], cwd=made.root, env=made.env(), stdout=full, stderr=subprocess.PIPE, check=False
+        )
+    assert (said.returncode, said.stderr.count(b"\n")) == (74, 1)
+    assert b"No space left" in said.stderr
+
+
+def test_without_a_stdout_nothing_is_written_where_it_would_be(made: Place) -> None:
+    command = f"{shlex.join(PROGRAM)} run flows/chatty.py --id wf --drain <&- >&- 2>&-"
+    assert subprocess.run(["sh", "-c", command], cwd=made.root, env=made.env(), check=False).returncode == 0
+    assert made.run("status", "wf").json["state"] == "completed"
+    assert made.run("verify").code == 0

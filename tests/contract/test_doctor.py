@@ -17,7 +17,7 @@ from hermes_workflows.doctor.finding import mend
 from hermes_workflows.doctor.machine import ahead, room_finding
 from hermes_workflows.errors import StoreFailure
 from hermes_workflows.store.health import Room, remote_file_system
-from hermes_workflows.store.queue_port import Change, Claim
+from hermes_workflows.store.queue_port import PAUSED, Change, Claim, Stuck
 
 GIB = 1 << 30
 
@@ -99,6 +99,14 @@ def test_work_that_the_healthy_runners_do_not_take_is_told(made: Desk) -> None:
     (told,) = [what for what, level in levels(made).items() if level == "warning"]
     assert told.endswith("no healthy runner takes: ada is draining: it takes nothing new")
     made.workspace.queue.heartbeat(replace(beat("bob", made.clock), only=("agent",)))
+    assert "warning" not in levels(made).values()
+
+
+def test_a_paused_run_is_told_and_no_warning(made: Desk) -> None:
+    made.start("wf")
+    made.workspace.queue.heartbeat(beat("ada", made.clock))
+    made.workspace.queue.apply(Change(stuck=[Stuck("wf", PAUSED, "paused by ana", "resume it")]), "ada")
+    assert levels(made)["wf is paused by ana"] == "ok"
     assert "warning" not in levels(made).values()
 
 

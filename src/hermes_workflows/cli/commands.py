@@ -126,15 +126,20 @@ def _run(session: Session) -> int:
         output.fail(error.code, error.message, error.hint)
         return error.exit_code
     except OSError as error:
-        _trace(output)
-        where = f"{error.filename}: " if error.filename else ""
-        output.fail("store_failure", f"{where}{error.strerror or error}", "check the disk and its permissions")
-        return _IO
+        return disk_failed(output, error)
     except Exception as error:
         _trace(output)
         output.fail("internal", f"{type(error).__name__}: {error}", "a fault of this program; --debug shows where")
         return _SOFTWARE
     return code if isinstance(code, int) else 0
+
+
+def disk_failed(output: Output, error: OSError) -> int:
+    """Tell of what a disk, or a stream, did not take; the exit code."""
+    _trace(output)
+    where = f"{error.filename}: " if error.filename else ""
+    output.fail("store_failure", f"{where}{error.strerror or error}", "check the disk and its permissions")
+    return _IO
 
 
 def _usage(output: Output, error: click.ClickException) -> int:

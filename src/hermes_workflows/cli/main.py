@@ -6,6 +6,7 @@ which takes longer than all the rest of it.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 
@@ -17,6 +18,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if _is_loading():
         # A file that ends with `name.run()` was imported to be found, not to be run.
         return 0
+    _fill_streams()
     arguments = list(sys.argv[1:] if argv is None else argv)
     if (document := quick.status(arguments)) is not None:
         return _write(document)
@@ -33,7 +35,20 @@ def _write(document: bytes) -> int:
         from .output import silence
 
         silence()
+    except OSError as error:
+        from .commands import disk_failed
+        from .output import Output, silence
+
+        silence()
+        return disk_failed(Output(json=True), error)
     return 0
+
+
+def _fill_streams() -> None:
+    """Started without a stdin, stdout or stderr, a program would open its files there, and talk into them."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.open(os.devnull, os.O_RDWR), mode))  # noqa: SIM115  # until the end
 
 
 def _is_loading() -> bool:

@@ -99,13 +99,15 @@ def _facts(summary: RunSummary) -> list[str]:
     if summary.superseded_by:
         lines.append(f"  successor {summary.superseded_by}")
     calls = ", ".join(f"{count} {status}" for status, count in sorted(summary.calls.items()))
-    lines.append(f"  calls     {calls or 'none yet'}")
+    lines.append(f"  calls     {calls or ('none' if summary.finished_at else 'none yet')}")
     if used := told(summary.usage):
         lines.append(f"  usage     {used}")
     by_call = {key: used for key, each in summary.usage_by_call.items() if (used := told(each))}
     if len(by_call) > 1:
         width = max(map(len, by_call))
         lines += few("", list(by_call.items()), lambda call: f"{call[0].ljust(width)}  {call[1]}")
+    if summary.cancel_requested and not summary.finished_at:
+        lines.append(f"  cancel    asked for: {one_line(summary.cancel_requested)}")
     if summary.deadline_at and not summary.finished_at:
         lines.append(f"  deadline  {summary.deadline_at}")
     return lines

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from ..facts import runnable
 from ..lives import elsewhere, is_healthy, life_of, named, told, unable
 from ..registry import DatabasePaths
-from ..store.queue_port import RunnerRow, WorkRow
+from ..store.queue_port import PAUSED, RunnerRow, WorkRow
 from ..workspace import Workspace
 from .finding import Finding
 
@@ -98,4 +98,7 @@ def _left(workspace: Workspace, healthy: bool) -> Iterator[Finding]:
 
 def _stuck(workspace: Workspace) -> Iterator[Finding]:
     for mark in workspace.queue.stuck():
-        yield Finding("warning", f"{mark.run_id} is stuck: {mark.reason}", mark.hint or None)
+        if mark.kind == PAUSED:
+            yield Finding("ok", f"{mark.run_id} is {mark.reason}", mark.hint or None)
+        else:
+            yield Finding("warning", f"{mark.run_id} is stuck: {mark.reason}", mark.hint or None)

@@ -22,6 +22,7 @@ from ..errors import Divergence, HermesError, InvalidInput
 from ..loader import CannotLoad, LoadedWorkflow
 from ..starting import source_files
 from ..store.ports import Appended, Head
+from ..store.queue_port import PAUSED
 from .reusing import Then, recorded_then
 from .slices import Decider, SliceStopped
 
@@ -297,9 +298,6 @@ class Bodies:
         key = str((error.details or {}).get("key") or "")
         reason = "\n".join(explain(error)) if isinstance(error, Divergence) else error.message
         return CannotAdvance(kind, reason, error.hint or "", key=key, code=code)
-
-
-PAUSED = "paused"
 
 
 def refuse_paused(held: Held) -> None:

@@ -20,9 +20,9 @@ from ..errors import HermesError, NotFound, StoreFailure, TemporarilyLocked
 from ..store.index import review_rows
 from ..store.liveness import Process
 from ..store.ports import Appended, Entry, Outcome, PathTaken, Stale
-from ..store.queue_port import Change, Claim, Indexed, Lease, Stuck, Work
+from ..store.queue_port import PAUSED, Change, Claim, Indexed, Lease, Stuck, Work
 from .about import about
-from .bodies import PAUSED, Bodies, CannotAdvance, Held
+from .bodies import Bodies, CannotAdvance, Held
 from .drafts import Stamp
 from .intents import kept_late
 from .slices import Decider

@@ -10,9 +10,8 @@ import platform
 from ..core.summary import RunSummary
 from ..errors import HermesError
 from ..settings import Agents
-from ..store.queue_port import Stuck, Work
+from ..store.queue_port import PAUSED, Stuck, Work
 from . import endings, timing
-from .bodies import PAUSED
 from .intents import NEEDS_DECISION
 from .poison import POISON, POISON_CALL
 from .records import Records

@@ -85,6 +85,10 @@ class ReviewRow:
     provenance: Any = None
 
 
+# Of a mark that says what somebody wants; every other kind is trouble.
+PAUSED = "paused"
+
+
 @dataclass(frozen=True)
 class Stuck:
     """Why a run does not move, as one runner observed it; made again after a rebuild."""
