@@ -12,7 +12,7 @@ from tests.contract.ledgers import end_draft, finished, git, open_git, record, s
 from tests.contract.queues import FrozenClock
 from tests.contract.workspaces import FLOW
 
-from hermes_workflows.errors import Conflict
+from hermes_workflows.errors import Conflict, StoreFailure
 from hermes_workflows.opening import open_workspace
 from hermes_workflows.registry import parse
 from hermes_workflows.store import index
@@ -220,3 +220,14 @@ def test_an_id_is_not_free_because_its_ref_was_deleted(tmp_path: Path) -> None:
         with pytest.raises(Conflict, match="another input"):
             workspace.start("flow.py:launch", {"topic": "other"}, run_id="wf")
         assert value(workspace.ledger, "refs/runs/wf") == tip
+
+
+def test_a_repository_that_was_moved_away_is_not_begun_anew(ledger: GitLedger, tmp_path: Path) -> None:
+    tip = value(ledger)
+    away = ledger.path.rename(tmp_path / "away")
+    for attempt in (lambda: list(ledger.heads()), lambda: ledger.put_back("wf_a", tip)):
+        with pytest.raises(StoreFailure, match="is not there any more"):
+            attempt()
+    assert not ledger.path.exists()
+    away.rename(ledger.path)
+    assert value(ledger) == tip

@@ -198,6 +198,8 @@ class GitLedger:
 
     def heads(self) -> Iterator[Head]:
         living = [self._locate(name, tip) for name, tip in peek.list_refs(self.path, peek.RUNS).items()]
+        if not living and not (self.path / "objects").is_dir():
+            raise peek.gone(self.path)
         newest_first = sorted(living, key=lambda found: (found.time, found.head.run_id), reverse=True)
         yield from (found.head for found in newest_first)
         seen = {run_component(found.head.run_id) for found in living}

@@ -14,6 +14,7 @@ from dulwich.objects import ObjectID
 from dulwich.repo import Repo
 
 from ..errors import IntegrityError
+from . import peek
 
 _KINDS = {1: b"commit", 2: b"tree", 3: b"blob", 4: b"tag"}
 
@@ -77,6 +78,8 @@ class Packs:
             try:
                 self._open.append(Repo(self._repository))
             except NotGitRepository:
+                if not os.path.isdir(self._repository):
+                    raise peek.gone(self._repository) from None
                 raise IntegrityError(f"{self._repository} is no git repository any more") from None
         return self._open[0]
 

@@ -37,6 +37,11 @@ def read_ref(repository: Path | str, name: str) -> str | None:
     return found[1].decode() if found else None
 
 
+def gone(repository: Path | str) -> StoreFailure:
+    """What to raise where a repository was: its disk may be unmounted, its folder on its way to another place."""
+    return StoreFailure(f"{repository} is not there any more", hint="put it back; runners go on by themselves")
+
+
 def list_refs(repository: Path, prefix: str) -> dict[str, str]:
     """All refs below `prefix` (a folder, with its slash): name to commit id, "" for one that holds none.
 

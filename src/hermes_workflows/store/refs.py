@@ -122,7 +122,10 @@ class Refs:
         try:
             return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except FileNotFoundError:
-            # A restored mirror has no folder of ours.
+            # A restored mirror has no folder of ours. A repository that was moved away has nothing, and is not to be
+            # begun anew: it could not be put back where something lies.
+            if not os.path.isdir(f"{self._repository}/objects"):
+                raise peek.gone(self._repository) from None
             for folder in (self._locks, self._pending):
                 os.makedirs(folder, exist_ok=True)
             return self._open_lock(path)

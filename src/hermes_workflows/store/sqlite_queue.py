@@ -240,6 +240,9 @@ class SqliteQueue:
 
     def _restore(self) -> None:
         """Leave the file that is gone; open the one at the path, or put one there."""
+        if not self._path.parent.is_dir():
+            # Where the receipts are gone too, a folder made anew would be in the way of the one that was moved.
+            next(iter(self._rebuild()), None)
         left, self._database = self._database, None
         try:
             made = replace_database(self._path, self._fill, distrust=left.stamp if left else None)
