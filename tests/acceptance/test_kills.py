@@ -122,7 +122,7 @@ class Mayhem:
         """What an operator does who has found that it was not the call that killed three runners."""
         for name, run in runs.items():
             if run["state"] == "stuck" and "runners were lost while they executed" in run["reason"]:
-                assert self.site.run("retry", name).code == 0
+                assert self.site.run("retry", name).code in (0, 5)  # 5: it moves again by itself
 
     def _told(self, runs: Mapping[str, Any]) -> str:
         told = {name: (run["state"], run["reason"]) for name, run in runs.items()}
