@@ -18,7 +18,7 @@ from hermes_workflows import agent, bash, parallel, workflow
 
 @workflow
 async def pages() -> str:
-    done = await bash("echo page 1 of 8; while [ ! -e go ]; do sleep 0.02; done", name="draft")
+    done = await bash("echo page 1 of 8; for _ in $(seq 1500); do [ -e go ] && break; sleep 0.02; done", name="draft")
     raise ValueError("no such room")
 
 
