@@ -56,9 +56,8 @@ class Proposals:
                 continue
             try:
                 proposal = self._read(ref, bytes.fromhex(commit), home)
-            except (HermesError, RecursionError) as error:
-                said = error.message if isinstance(error, HermesError) else "its folders are nested too deep"
-                proposal = Proposal(home.run_id, ref, commit, "somebody", "", faults=(said,))
+            except HermesError as error:
+                proposal = Proposal(home.run_id, ref, commit, "somebody", "", faults=(error.message,))
             if proposal:
                 yield proposal
 

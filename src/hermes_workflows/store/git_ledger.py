@@ -150,11 +150,7 @@ class GitLedger:
 
     def at(self, commit: str) -> tuple[Head, list[Receipt]]:
         snapshot = self._lookup.at(commit)
-        try:
-            return snapshot.head(), self._snapshots.receipts(snapshot)
-        except RecursionError:
-            # Somebody else's commit: no run of ours is as deep as that.
-            raise IntegrityError(f"commit {snapshot.tip.hex()} has folders in folders in folders") from None
+        return snapshot.head(), self._snapshots.receipts(snapshot)
 
     def content(self, tip: str, path: str) -> bytes | None:
         return self._lookup.at(tip).content(path)
@@ -185,7 +181,12 @@ class GitLedger:
         if not is_news(coming, known, self._home):
             return False
         if known is None:
-            self._refuse_existing(coming.run_id)
+            try:
+                self._refuse_existing(coming.run_id)
+            except Conflict:
+                if self.head(coming.run_id) is None:
+                    raise
+                return self.is_news(coming)  # another process has just taken it in
         return True
 
     def head_at(self, commit: str) -> Head:

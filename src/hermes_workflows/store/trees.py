@@ -19,6 +19,8 @@ FOLDER = 0o040000
 # How many sub-folders a folder remembers: enough for what runs in parallel, and flat memory over 10,000 steps.
 _REMEMBERED = 16
 _RECENT = 64
+# Of a path of ours: git itself takes 4,096 bytes. What others made may go down without end.
+_DEEPEST = 300
 
 _ENTRY = re.compile(rb"(([0-7]+) ([^\0]+)\0[\s\S]{20})")
 # Stands for the id of a folder that is in memory only.
@@ -137,7 +139,8 @@ class Trees:
         return current
 
     def walk(self, folder: Folder, prefix: str = "") -> Iterator[tuple[str, Item]]:
-        """Every file below `folder` in git's order."""
+        """Every file below `folder` in git's order. Raises IntegrityError for folders that no run has, so deep."""
+        _check_depth(prefix)
         for name, item in folder.items():
             if item.is_folder:
                 yield from self.walk(self.open(item.oid), f"{prefix}{name}/")
@@ -146,6 +149,7 @@ class Trees:
 
     def compare(self, old: Folder | None, new: Folder | None, prefix: str = "") -> Iterator[Change]:
         """The files that differ; equal sub-folders are not opened, so the cost follows the difference."""
+        _check_depth(prefix)
         # As sets of bytes first: of a hundred entries one differs, and only that one is worth taking apart.
         before, after = (frozenset(folder.chunks if folder else ()) for folder in (old, new))
         then = dict(map(_entry, before - after))
@@ -226,6 +230,11 @@ class Trees:
         child = self.open(item.oid)
         folder.remember(name, child)
         return child
+
+
+def _check_depth(prefix: str) -> None:
+    if prefix.count("/") > _DEEPEST:
+        raise IntegrityError(f"folders in folders in folders: {prefix[:80]}…")
 
 
 def _chunk(name: str, item: Item) -> bytes:
