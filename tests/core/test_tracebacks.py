@@ -13,9 +13,9 @@ LIBRARY = 'File "/usr/lib/python3.11/asyncio/tasks.py", line 489, in wait_for'
 @pytest.mark.parametrize(
     ("frames", "place"),
     [
-        (['File "/project/flows/visit.py", line 21, in visit'], "/project/flows/visit.py:21"),
-        (['File "/project/flows/visit.py", line 21, in visit', OWN, LIBRARY], "/project/flows/visit.py:21"),
-        (['File "/project/a.py", line 1, in a', 'File "/project/b.py", line 2, in b'], "/project/b.py:2"),
+        (['File "/home/flows/visit.py", line 21, in visit'], "/home/flows/visit.py:21"),
+        (['File "/home/flows/visit.py", line 21, in visit', OWN, LIBRARY], "/home/flows/visit.py:21"),
+        (['File "/home/a.py", line 1, in a', 'File "/home/b.py", line 2, in b'], "/home/b.py:2"),
         (['File "/site/src/hermes_workflows/examples/draft.py", line 5, in f'],
          "/site/src/hermes_workflows/examples/draft.py:5"),
         ([OWN, LIBRARY, 'File "<string>", line 1, in <module>'], None),
@@ -27,7 +27,7 @@ def test_the_innermost_frame_of_the_author_is_the_place(frames: list[str], place
 
 
 def test_a_group_names_a_line_of_what_it_holds() -> None:
-    assert place_in('  | Traceback\n    |   File "/project/flows/visit.py", line 7, in one\n') == "/project/flows/visit.py:7"
+    assert place_in('  | Traceback\n    |   File "/home/flows/visit.py", line 7, in one\n') == "/home/flows/visit.py:7"
 
 
 def test_without_a_traceback_there_is_no_place() -> None:
