@@ -19,6 +19,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Literal, Protocol
 
+from .mounts import MOUNTS, mount_of
+
 Durability = Literal["power", "process"]
 
 # Open files an append may hold; a batch of 1,000 receipts has 8,000 new files, and the usual limit is 1,024.
@@ -81,21 +83,13 @@ def disk_for(path: Path, durability: Durability) -> Disk:
     return Disk(_FsyncEach, syncs=True)
 
 
-def has_ordered_journal(path: Path, mounts: Path = Path("/proc/self/mountinfo")) -> bool:
+def has_ordered_journal(path: Path, mounts: Path = MOUNTS) -> bool:
     """Whether `path` lies on ext4 whose journal waits for data (the default; `data=writeback` does not)."""
-    device = os.stat(path).st_dev
-    wanted = f"{os.major(device)}:{os.minor(device)}"
-    try:
-        lines = mounts.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
+    found = mount_of(path, mounts)
+    if found is None or not found[1]:
         return False
-    for line in lines:
-        left, _, right = line.partition(" - ")
-        fields, system = left.split(), right.split()
-        if len(fields) > 2 and fields[2] == wanted and len(system) > 2:
-            options = system[2].split(",")
-            return system[0] == "ext4" and not {"data=writeback", "nobarrier", "barrier=0"} & set(options)
-    return False
+    kind, options = found
+    return kind == "ext4" and not {"data=writeback", "nobarrier", "barrier=0"} & options
 
 
 class _Nothing:

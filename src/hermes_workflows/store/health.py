@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from . import git_binary
+from .mounts import MOUNTS, mount_of
 
 # File systems of other machines: SQLite's write-ahead log needs shared memory, and locks may hold on one side only.
 _REMOTE = re.compile(r"nfs\d?|cifs|smb\d?|smbfs|9p|afs|ceph|glusterfs|fuse\.(sshfs|s3fs|rclone|gcsfuse)|afpfs|webdav")
@@ -56,20 +57,10 @@ def room(path: Path) -> Room:
     return Room(found.f_bavail * found.f_frsize, found.f_favail if found.f_files else None)
 
 
-def remote_file_system(path: Path, mounts: Path = Path("/proc/self/mountinfo")) -> str | None:
+def remote_file_system(path: Path, mounts: Path = MOUNTS) -> str | None:
     """The kind of file system when another machine has it; None where that cannot be known."""
-    device = os.stat(path).st_dev
-    wanted = f"{os.major(device)}:{os.minor(device)}"
-    try:
-        lines = mounts.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return None
-    for line in lines:
-        left, _, right = line.partition(" - ")
-        fields, system = left.split(), right.split()
-        if len(fields) > 2 and fields[2] == wanted and system:
-            return system[0] if _REMOTE.fullmatch(system[0]) else None
-    return None
+    found = mount_of(path, mounts)
+    return found[0] if found is not None and _REMOTE.fullmatch(found[0]) else None
 
 
 def access(path: Path) -> Access:
