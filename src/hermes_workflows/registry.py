@@ -21,10 +21,12 @@ from .errors import InvalidInput, NotFound
 from .settings import (
     AgentSettings,
     EnvironmentRules,
+    HermesRules,
     PullRequests,
     read_agents,
     read_command,
     read_environment,
+    read_hermes,
     read_limits,
     read_pull_requests,
 )
@@ -47,6 +49,7 @@ _TOP = (
         "keep_runs",
         "pull_requests",
         "limits",
+        "hermes",
     ),
     "$schema",
 )
@@ -80,7 +83,8 @@ class Registry(NamedTuple):
     `root` is what relative workflow refs and commands start from; `path` is None when a database was named by
     its path and has no registry. `redact` names environment variables whose values never enter a receipt, `notify` is
     the command that tells people of questions, `pull_requests` where runners look for answers. `limits` are how many
-    calls of a kind, or of one agent, may execute at once, in all runners of a database together.
+    calls of a kind, or of one agent, may execute at once, in all runners of a database together. `hermes` is what
+    Hermes Agent may do here.
     """
 
     root: Path
@@ -95,6 +99,7 @@ class Registry(NamedTuple):
     environment: EnvironmentRules = EnvironmentRules()
     pull_requests: PullRequests | None = None
     limits: tuple[tuple[str, int], ...] = ()
+    hermes: HermesRules = HermesRules()
     warnings: tuple[str, ...] = ()
 
     @property
@@ -184,6 +189,7 @@ def parse(text: str, path: Path) -> Registry:
         notify=read_command(reader, data["notify"], "notify") if "notify" in data else (),
         pull_requests=read_pull_requests(reader, data["pull_requests"]) if "pull_requests" in data else None,
         limits=tuple(read_limits(reader, data.get("limits", {}), agents)),
+        hermes=read_hermes(reader, data.get("hermes", {})),
     )
     workflows = dict(reader.workflows(data.get("workflows", {}), registry))
     return registry._replace(workflows=workflows, warnings=tuple(reader.warnings))

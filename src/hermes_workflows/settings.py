@@ -40,6 +40,17 @@ class PullRequests(NamedTuple):
     every: float = 60.0
 
 
+class HermesRules(NamedTuple):
+    """What a workspace lets Hermes Agent do; nothing that stands here makes an answer of a model a human one.
+
+    `answer_tool` gives its model a tool that answers questions, recorded as `agent`. `senders` are the people whose
+    answers from a chat are taken, as `PLATFORM:USER_ID`.
+    """
+
+    answer_tool: bool = False
+    senders: tuple[str, ...] = ()
+
+
 class FromEnvironment(NamedTuple):
     """A value that the runner's environment has under this name; it never stands in the registry."""
 
@@ -107,6 +118,17 @@ def read_pull_requests(reader: Reader, value: Any) -> PullRequests:
     if not 1 <= repository.count("/") <= 2 or not all(repository.split("/")):
         reader.fail(f"{where}.repository", "names no repository", "write OWNER/NAME, or HOST/OWNER/NAME")
     return PullRequests(repository, reader.span(parts.get("every", 60.0), f"{where}.every"))
+
+
+def read_hermes(reader: Reader, value: Any) -> HermesRules:
+    parts = reader.object(value, "hermes", HermesRules._fields)
+    if not isinstance(senders := parts.get("senders", []), list):
+        reader.fail("hermes.senders", "must be a list of people, each as PLATFORM:USER_ID")
+    for number, sender in enumerate(senders):
+        platform, _, user = reader.text(sender, f"hermes.senders.{number}").partition(":")
+        if not platform or not user:
+            reader.fail(f"hermes.senders.{number}", "names nobody", "write PLATFORM:USER_ID, as telegram:123456")
+    return HermesRules(_switch(reader, parts, "hermes", "answer_tool") or False, tuple(senders))
 
 
 def read_limits(reader: Reader, value: Any, agents: Mapping[str, AgentSettings]) -> Iterator[tuple[str, int]]:
