@@ -113,6 +113,14 @@ def test_the_printed_address_works_once_and_ctrl_c_is_no_fault(asked: Place) -> 
         assert "Traceback" not in served.process.stderr.read()
 
 
+def test_below_a_path_everything_is_as_it_is_elsewhere(asked: Place) -> None:
+    with dashboard(asked, "--root-path", "/flows/") as served, closing(browser(served)) as client:
+        assert served.base.endswith("/flows")
+        (path,) = re.findall(r'href="(/flows/reviews/[^"]+)"', client.get("/").text)
+        assert client.get(path.removeprefix("/flows")).status_code == 200
+        assert httpx.get(served.base.removesuffix("/flows") + "/").status_code == 401
+
+
 def test_a_token_of_ones_own_is_not_printed(asked: Place) -> None:
     (asked.root / "token").write_text("a-token-of-my-own-0123456789\n")
     with dashboard(asked, "--token", "@token") as served:
@@ -126,6 +134,7 @@ def test_a_token_of_ones_own_is_not_printed(asked: Place) -> None:
     [
         (["--host", "0.0.0.0"], "invalid_input", "serves other machines"),
         (["--allow-host", "desk.example"], "invalid_input", "other machines"),
+        (["--root-path", "/a/../b"], "invalid_input", "no path"),
         (["--token", "short"], "invalid_input", "at least 20"),
         (["--token", "@nowhere"], "invalid_input", "No such file"),
         (

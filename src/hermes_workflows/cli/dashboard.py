@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 import secrets
 import signal
 import socket
@@ -29,9 +30,14 @@ _INTERRUPTED = 130
 @click.option("--port", type=click.IntRange(0, 65535), metavar="PORT", default=8765, help="8765; 0 takes any free one.")
 @click.option("--token", metavar="TOKEN|@FILE|-", help="Lets browsers in each time; one of each start when left out.")
 @click.option("--allow-host", "hosts", metavar="NAME", multiple=True, help="Also served by this name; repeatable.")
+@click.option(
+    "--root-path", metavar="PATH", default="", help="Serve below PATH, as /workflows, for a proxy that passes it on."
+)
 @click.option("--by", metavar="NAME", help="Who answers; your login name when left out.")
 @scoped
-def dashboard(scope: Scope, host: str, port: int, token: str | None, hosts: Sequence[str], by: str | None) -> int:
+def dashboard(
+    scope: Scope, host: str, port: int, token: str | None, hosts: Sequence[str], root_path: str, by: str | None
+) -> int:
     """Show runs and questions in a browser, and take answers.
 
     Open the printed address: it lets one browser in, once. Without --token only this machine is served.
@@ -48,9 +54,10 @@ def dashboard(scope: Scope, host: str, port: int, token: str | None, hosts: Sequ
         raise InvalidInput(f"--host {host} serves other machines", hint="pass --token @FILE, or --host 127.0.0.1")
     if own is None and hosts:
         raise InvalidInput("--allow-host is for other machines' browsers", hint="pass --token @FILE as well")
+    root = _root(root_path)
     listening = _listen(host, port)
     settings = _settings(scope, own, by, listening.getsockname()[1])
-    settings = _serving(settings, host, hosts, remote=not _is_loopback(host))
+    settings = _serving(settings, host, hosts, root, remote=not _is_loopback(host))
     opened = Opened.open(settings)
     try:
         _tell(scope, settings, host)
@@ -103,12 +110,19 @@ def _settings(scope: Scope, token: str | None, by: str | None, port: int) -> Web
     )
 
 
-def _serving(settings: WebSettings, host: str, hosts: Sequence[str], *, remote: bool) -> WebSettings:
+def _root(given: str) -> str:
+    root = given.rstrip("/")
+    if root and not re.fullmatch(r"(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+", root):
+        raise InvalidInput(f"--root-path {given!r} is no path that a browser would ask for", hint="as in /workflows")
+    return root
+
+
+def _serving(settings: WebSettings, host: str, hosts: Sequence[str], root: str, *, remote: bool) -> WebSettings:
     from dataclasses import replace
 
     # An address that stands for all of a machine's is no name that a browser would call.
     named = () if _is_any(host) else (host,)
-    return replace(settings, remote=remote, hosts=(*named, *hosts))
+    return replace(settings, remote=remote, hosts=(*named, *hosts), root_path=root)
 
 
 def _is_loopback(host: str) -> bool:
@@ -138,7 +152,7 @@ def _listen(host: str, port: int) -> socket.socket:
 
 def _tell(scope: Scope, settings: WebSettings, host: str) -> None:
     shown = f"[{host}]" if ":" in host else host
-    base = f"http://{shown}:{settings.port}"
+    base = f"http://{shown}:{settings.port}{settings.root_path}"
     # A token of the operator's own is no secret of this start, and does not belong into a log.
     url = f"{base}/enter" if settings.lasting else f"{base}/enter?token={settings.token}"
     document: dict[str, Any] = {"url": url, "host": host, "port": settings.port, "by": settings.by}

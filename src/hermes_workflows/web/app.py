@@ -24,14 +24,16 @@ from .settings import WebSettings
 def create_app(settings: WebSettings, workspaces: Sequence[Workspace] | None = None) -> Starlette:
     """The application. It opens the databases of `settings` when it starts, unless `workspaces` are given to it.
 
+    It can be mounted in another application under any path, with `workspaces` then; links follow the `root_path`.
     Handlers are plain functions over `Workspace`, which blocks: each runs in a thread.
     """
     sessions = Sessions(settings.token, lasting=settings.lasting, port=settings.port)
+    given = None if workspaces is None else Opened(settings.registry, workspaces)
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        given = None if workspaces is None else Opened(settings.registry, workspaces)
-        app.state.opened = given or await run_in_threadpool(Opened.open, settings)
+        if given is None:
+            app.state.opened = await run_in_threadpool(Opened.open, settings)
         try:
             yield
         finally:
@@ -45,6 +47,8 @@ def create_app(settings: WebSettings, workspaces: Sequence[Workspace] | None = N
         lifespan=lifespan,
     )
     made.state.settings, made.state.sessions = settings, sessions
+    # Not when it starts: what is mounted in another application is never told of that.
+    made.state.opened = given
     return made
 
 

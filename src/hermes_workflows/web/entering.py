@@ -13,6 +13,7 @@ from urllib.parse import parse_qs
 
 from starlette.types import Scope
 
+from .links import Link
 from .sessions import Sessions
 
 ENTER: Final = "/enter"
@@ -21,7 +22,7 @@ _AGAIN = (
     "start the dashboard again for another one, or with a token of your own."
 )
 _DOOR = (
-    f'<form method="post" action="{ENTER}"><label>Token '
+    '<form method="post" action="{}"><label>Token '
     '<input name="token" type="password" autocomplete="off" required></label> <button>Enter</button></form>'
 )
 
@@ -46,28 +47,31 @@ class Answer:
         ).encode()
 
 
-def locked(text: str = "This browser has not been let in.") -> Answer:
-    return Answer(401, text, f"<p>{_AGAIN}</p>{_DOOR}")
+def locked(link: Link, text: str = "This browser has not been let in.") -> Answer:
+    return Answer(401, text, f"<p>{_AGAIN}</p>{_DOOR.format(html.escape(link(ENTER)))}")
 
 
-def enter(scope: Scope, form: Mapping[str, list[str]] | None, sessions: Sessions, session: str) -> Answer:
+def enter(scope: Scope, form: Mapping[str, list[str]] | None, sessions: Sessions, session: str, link: Link) -> Answer:
     """Exchange the token of the printed address, or of the door's form; who is in already is shown in once more."""
     given: Mapping[str, Any] = parse_qs(scope.get("query_string", b"").decode("latin-1")) if form is None else form
     token = str(next(iter(given.get("token", [])), ""))
     if sessions.knows(session):
-        return _welcome({})
+        return _welcome(link, {})
     made = sessions.exchange(token) if token and scope["method"] != "HEAD" else None
     if made is None:
-        return locked("This token is wrong, or was used already." if token else "This browser has not been let in.")
-    return _welcome({"set-cookie": f"{sessions.cookie}={made}; Path=/; HttpOnly; SameSite=Strict"})
+        return locked(
+            link, "This token is wrong, or was used already." if token else "This browser has not been let in."
+        )
+    return _welcome(link, {"set-cookie": f"{sessions.cookie}={made}; Path={link('/')}; HttpOnly; SameSite=Strict"})
 
 
-def _welcome(headers: Mapping[str, str]) -> Answer:
+def _welcome(link: Link, headers: Mapping[str, str]) -> Answer:
+    home, icon = html.escape(link("/")), html.escape(link("/static/icon.svg"))
     # No redirect: a browser that came here from another site would follow it without the new cookie.
     return Answer(
         200,
         "Welcome.",
-        '<p><a href="/">To the inbox</a></p>',
+        f'<p><a href="{home}">To the inbox</a></p>',
         headers,
-        '<meta http-equiv="refresh" content="0; url=/"><link rel="icon" href="/static/icon.svg" type="image/svg+xml">',
+        f'<meta http-equiv="refresh" content="0; url={home}"><link rel="icon" href="{icon}" type="image/svg+xml">',
     )

@@ -35,7 +35,7 @@ def _ours(request: Request, error: Exception) -> Response:
 
 def _http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return page(request, "error.html", ErrorView(error.detail, f"{request.url.path}"), status=error.status_code)
+    return page(request, "error.html", ErrorView(error.detail, request.url.path), status=error.status_code)
 
 
 HANDLERS: Final[Mapping[Any, Any]] = {HermesError: _ours, HTTPException: _http}

@@ -10,6 +10,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
@@ -17,6 +18,7 @@ from ..core.durations import duration, lasting
 from ..core.timestamps import parse_time
 from ..errors import HermesError
 from .attendance import missing
+from .links import Link, href, link_of, within
 from .live import Live
 from .markup import finalize, markdown
 from .opened import Opened
@@ -29,15 +31,20 @@ NAVIGATION: Final = (("Inbox", "/"), ("Runs", "/runs"), ("Workflows", "/workflow
 class Shell:
     """What every page has around its own: `waiting` open questions, the session's mark, where one is.
 
+    Every address goes through `link` or `href`.
     `absent` says of each database that no runner serves what to do. With `live` the page is kept up to date.
     """
 
     waiting: int
     csrf: str
     path: str
+    link: Link
     absent: tuple[str, ...] = ()
     live: Live | None = None
     navigation: tuple[tuple[str, str], ...] = NAVIGATION
+
+    def href(self, address: str) -> Markup:
+        return href(self.link, address)
 
 
 def opened(request: Request) -> Opened:
@@ -48,7 +55,7 @@ def opened(request: Request) -> Opened:
 def page(request: Request, template: str, view: Any, *, status: int = 200, live: Live | None = None) -> HTMLResponse:
     """Render `template` with `view`; it may block, so handlers are plain functions, which run in a thread."""
     every = opened(request)
-    shell = Shell(_waiting(every), request.state.csrf, request.url.path, _absent(every), live)
+    shell = Shell(_waiting(every), request.state.csrf, within(request.scope), link_of(request), _absent(every), live)
     return HTMLResponse(_TEMPLATES.get_template(template).render(view=view, shell=shell), status)
 
 

@@ -22,6 +22,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .entering import ENTER, Answer, enter, locked
+from .links import served, within
 from .sessions import Sessions
 from .settings import WebSettings
 
@@ -47,7 +48,7 @@ Form = dict[str, list[str]]
 
 
 class Gate:
-    """ASGI middleware. Handlers find `session`, `csrf` and, of what is posted, `form` in the request's state."""
+    """ASGI middleware. Handlers find `session`, `csrf`, `link` and, of what is posted, `form` in the state."""
 
     def __init__(self, app: ASGIApp, settings: WebSettings, sessions: Sessions) -> None:
         self._app = app
@@ -62,7 +63,7 @@ class Gate:
         if scope["type"] != "http":
             await send({"type": "websocket.close", "code": 1008})
             return
-        guarded = _Guarded(send)
+        guarded, scope = _Guarded(send), self._placed(scope)
         answer = await self._refuse(scope, receive)
         if answer is not None:
             await guarded.answer(answer)
@@ -81,7 +82,10 @@ class Gate:
             return Answer(403, "Only this machine is served.")
         if not self._is_ours(headers):
             return Answer(400, "This is no name of this dashboard.")
-        safe, state = scope["method"] in _SAFE, scope.setdefault("state", {})
+        safe, state, path = scope["method"] in _SAFE, scope.setdefault("state", {}), within(scope)
+        link = state["link"] = served(scope.get("root_path", ""))
+        if not path.startswith("/"):
+            return Answer(308, "It is below.", headers={"location": link("/")})
         if not safe:
             if (wrong := _wrong_origin(headers)) is not None:
                 return wrong
@@ -90,14 +94,19 @@ class Gate:
                 return form
             state["form"] = form
         session = _cookie(headers, self._sessions.cookie)
-        if scope["path"] == ENTER:
-            return enter(scope, state.get("form"), self._sessions, session)
+        if path == ENTER:
+            return enter(scope, state.get("form"), self._sessions, session, link)
         if not self._sessions.knows(session):
-            return locked()
+            return locked(link)
         state["session"], state["csrf"] = session, self._sessions.csrf(session)
         if not safe and not self._is_marked(headers, state["form"], session):
             return Answer(403, "The form is not of this session: load the page again.")
         return None
+
+    def _placed(self, scope: Scope) -> Scope:
+        """`scope` below what the settings say: a proxy before us passes the whole path on."""
+        root = str(scope.get("root_path", "")).rstrip("/") + self._settings.root_path
+        return {**scope, "root_path": root} if self._settings.root_path else scope
 
     def _is_ours(self, headers: Headers) -> bool:
         named = headers.getlist("host")

@@ -16,7 +16,8 @@ class WebSettings:
     """`token` lets a browser in: once, or every time when it is `lasting`.
 
     Without `remote` only this machine is served. `hosts` are names, beside those of the loopback, by which browsers
-    may call us. Answers are recorded as given by `by`, and as of `kind`: whatever a browser sends.
+    may call us. Everything lies below `root_path`, as `/workflows`.
+    Answers are recorded as given by `by`, and as of `kind`: whatever a browser sends.
     A stream of events is looked at every `look_seconds` and ends after `stream_seconds`; the browser comes back then.
     """
 
@@ -28,6 +29,7 @@ class WebSettings:
     lasting: bool = False
     remote: bool = False
     hosts: tuple[str, ...] = ()
+    root_path: str = ""
     by: str = "unknown"
     kind: Literal["human", "manual"] = "manual"
     look_seconds: float = 1.0

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from ...core.encoding import parse
@@ -21,6 +21,7 @@ from ...runner.forking import Forked, Wish, fork, retry, retry_id
 from ...workspace import Workspace
 from ..actions import Action, action_of, command
 from ..errors import status_of
+from ..links import redirect
 from ..rendering import opened, page, segment
 from ..review_view import Notice
 from ..security import Form
@@ -75,7 +76,7 @@ def act(request: Request) -> Response:
         notice = Notice("bad", f"{error.message}.", error.hint or "")
         view = replace(ActionView(action, run, wanted), notice=notice)
         return page(request, "action.html", view, status=status_of(error))
-    return RedirectResponse(f"/runs/{segment(done)}?done={action.verb}", 303)
+    return redirect(request, f"/runs/{segment(done)}?done={action.verb}")
 
 
 def _done(workspace: Workspace, action: Action, run: str, wanted: Wanted, by: Provenance) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from ...core.changes import changes
@@ -29,6 +29,7 @@ from ...workspace import Workspace
 from ..attendance import missing
 from ..evidence import changed, pieces_of, said_before
 from ..forms import form_view
+from ..links import redirect
 from ..posted import MISSING, Draft, Errors, Form, Raw, edited, read
 from ..rendering import opened, page, pretty, segment
 from ..review_view import Answered, Before, Notice, ReviewView, asked_of, kept_of
@@ -160,7 +161,7 @@ def _recorded(request: Request, question: Question, draft: Draft, form: Form) ->
         return _page(request, question, draft, list(error.errors), status=_UNPROCESSABLE)
     except Conflict as error:
         return _refused(request, draft, error)
-    return RedirectResponse(f"{request.url.path}?recorded", 303)
+    return redirect(request, f"{_href(question.found.run_id, question.key)}?recorded")
 
 
 def _refused(request: Request, draft: Draft, error: HermesError) -> Response:
@@ -201,7 +202,7 @@ def _view(request: Request, question: Question, notice: Notice | None) -> Review
     return ReviewView(
         run_id=run,
         key=key,
-        href=f"/reviews/{segment(run)}/{segment(key)}",
+        href=_href(run, key),
         commit=found.head.tip,
         form_id=nonce,
         mark=sessions.sign("form", nonce, run, key, found.head.tip),
@@ -213,6 +214,10 @@ def _view(request: Request, question: Question, notice: Notice | None) -> Review
         answered=None if question.review.response is None else Answered.of(question.review.response),
         notice=notice,
     )
+
+
+def _href(run: str, key: str) -> str:
+    return f"/reviews/{segment(run)}/{segment(key)}"
 
 
 def _one(form: Form, name: str) -> str:

@@ -133,6 +133,6 @@ def _without(value: Any, names: Collection[str]) -> Any:
 
 
 ROUTES: Final = (
-    Route("/runs/{run}", show, name="run"),
+    Route("/runs/{run:path}", show, name="run"),
     Route("/calls/{run}/{key:path}", call, name="call"),
 )

@@ -46,4 +46,4 @@ def show(request: Request) -> Response:
     return page(request, "source.html", view)
 
 
-ROUTES: Final = (Route("/source/{run}", show, name="source"),)
+ROUTES: Final = (Route("/source/{run:path}", show, name="source"),)

@@ -12,7 +12,7 @@ from itertools import chain
 from typing import Any, Final
 
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from ...core.spelling import suggestion
@@ -25,6 +25,7 @@ from ...workspace import Workspace
 from ..catalog import Record, records_of
 from ..errors import status_of
 from ..forms import FormView, form_view
+from ..links import redirect
 from ..opened import Opened
 from ..posted import Draft, edited, read
 from ..rendering import opened, page, segment
@@ -116,7 +117,7 @@ def start(request: Request) -> Response:
         notice = Notice("bad", f"{error.message}.", error.hint or "")
         shown = None if schema is None else form_view(schema, draft.value)
         return page(request, "workflow.html", _view(known, run_id, shown, notice), status=status_of(error))
-    return RedirectResponse(f"/runs/{segment(begun.run_id)}?done=start", 303)
+    return redirect(request, f"/runs/{segment(begun.run_id)}?done=start")
 
 
 def _known(request: Request) -> Known:
