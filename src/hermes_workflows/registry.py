@@ -22,12 +22,13 @@ from .settings import (
     AgentSettings,
     EnvironmentRules,
     HermesRules,
+    Notify,
     PullRequests,
     read_agents,
-    read_command,
     read_environment,
     read_hermes,
     read_limits,
+    read_notify,
     read_pull_requests,
 )
 
@@ -93,7 +94,7 @@ class Registry(NamedTuple):
     workflows: Mapping[str, WorkflowEntry] = MappingProxyType({})
     operator: str = DEFAULT_OPERATOR
     redact: tuple[str, ...] = ()
-    notify: tuple[str, ...] = ()
+    notify: Notify | None = None
     keep_runs: int = 1000
     agents: Mapping[str, AgentSettings] = MappingProxyType({})
     environment: EnvironmentRules = EnvironmentRules()
@@ -186,7 +187,7 @@ def parse(text: str, path: Path) -> Registry:
         keep_runs=reader.count(data.get("keep_runs", 1000), "keep_runs"),
         agents=agents,
         environment=read_environment(reader, data.get("environment", {})),
-        notify=read_command(reader, data["notify"], "notify") if "notify" in data else (),
+        notify=read_notify(reader, data["notify"]) if "notify" in data else None,
         pull_requests=read_pull_requests(reader, data["pull_requests"]) if "pull_requests" in data else None,
         limits=tuple(read_limits(reader, data.get("limits", {}), agents)),
         hermes=read_hermes(reader, data.get("hermes", {})),

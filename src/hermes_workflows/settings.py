@@ -51,6 +51,13 @@ class HermesRules(NamedTuple):
     senders: tuple[str, ...] = ()
 
 
+class Notify(NamedTuple):
+    """The command that tells people of questions. It reads JSON, or with the preset `hermes` the text of a chat."""
+
+    command: tuple[str, ...]
+    preset: str | None = None
+
+
 class FromEnvironment(NamedTuple):
     """A value that the runner's environment has under this name; it never stands in the registry."""
 
@@ -129,6 +136,17 @@ def read_hermes(reader: Reader, value: Any) -> HermesRules:
         if not platform or not user:
             reader.fail(f"hermes.senders.{number}", "names nobody", "write PLATFORM:USER_ID, as telegram:123456")
     return HermesRules(_switch(reader, parts, "hermes", "answer_tool") or False, tuple(senders))
+
+
+def read_notify(reader: Reader, value: Any) -> Notify:
+    if not isinstance(value, dict):
+        return Notify(read_command(reader, value, "notify"))
+    parts = reader.object(value, "notify", ("preset", "to", "command"))
+    if (preset := reader.text(parts.get("preset"), "notify.preset")) != "hermes":
+        reader.fail("notify.preset", f"names no preset: {preset!r}", "there is one, 'hermes'; else write a command")
+    program = read_command(reader, parts.get("command", ["hermes"]), "notify.command")
+    target = reader.text(parts.get("to"), "notify.to")
+    return Notify((*program, "send", f"--to={target}", "--quiet", "--file=-"), preset)
 
 
 def read_limits(reader: Reader, value: Any, agents: Mapping[str, AgentSettings]) -> Iterator[tuple[str, int]]:

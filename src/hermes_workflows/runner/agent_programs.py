@@ -28,9 +28,9 @@ def examine_agents(
     agents = dict(registry.agents) | ({ANY: fallback} if fallback and ANY not in registry.agents else {})
     for name, settings in agents.items():
         yield from _agent(registry, name, settings, environment)
-    if registry.notify and _found(registry, registry.notify[0], environment) is None:
+    if registry.notify and _found(registry, registry.notify.command[0], environment) is None:
         hint = "install it, or name it by its path; until then nobody is told of questions"
-        yield Finding("problem", f"notify: there is no program {registry.notify[0]!r}", hint)
+        yield Finding("problem", f"notify: there is no program {registry.notify.command[0]!r}", hint)
     if registry.pull_requests is not None:
         yield _known("pull_requests", "gh", environment, "install the GitHub CLI, or leave pull_requests out")
 

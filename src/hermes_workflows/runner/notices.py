@@ -1,8 +1,9 @@
 """Telling people: the registry's `notify` command, once for each new question, reminder and expiry.
 
-The command gets the notice as JSON on its standard input. It may fail or hang as it likes: that is logged, and no run
-hears of it. A row that was served stays in the queue, put off for ever, until its question is closed: it says that the
-notice went out. So a crash repeats a notice rather than losing it, and so does the loss of the database.
+The command gets the notice on its standard input: as JSON, or as the text of a chat (`review.telling`). It may fail or
+hang as it likes: that is logged, and no run hears of it. A row that was served stays in the queue, put off for ever,
+until its question is closed: it says that the notice went out. So a crash repeats a notice rather than losing it, and
+so does the loss of the database.
 """
 
 from __future__ import annotations
@@ -18,7 +19,11 @@ from typing import Any
 from ..core import layout
 from ..core.receipts import ReviewReceipt, load
 from ..core.timestamps import render_time
+from ..errors import HermesError
+from ..review.chat import lines_of
 from ..review.evidence import evidence_of
+from ..review.telling import message
+from ..settings import Notify
 from ..store.queue_port import Lease, Work
 from ..store.row_keys import ASKED, EXPIRED, FOREVER, REMIND
 from .about import about
@@ -78,7 +83,7 @@ class Notices:
         notice = self._notice(run_id, mark, question)
         going = _Going(lease, _again(self._records, lease.work, question))
         self._going[lease.token] = going
-        self._pool.submit(lambda: self._tell(going, _filled(template, notice), notice))
+        self._pool.submit(lambda: self._tell(going, template, notice))
 
     def settle(self) -> None:
         """Take back the rows of what has gone out."""
@@ -114,14 +119,14 @@ class Notices:
         document = notice_of(run_id, _EVENTS[mark], question)
         return document | {"workflow": indexed.summary.workflow if indexed else None}
 
-    def _tell(self, going: _Going, argv: tuple[str, ...], notice: dict[str, Any]) -> None:
+    def _tell(self, going: _Going, template: Notify, notice: dict[str, Any]) -> None:
         around = self._around
         try:
             command = Command(
-                argv=argv,
+                argv=_filled(template.command, notice),
                 cwd=around.root,
                 env=clean_environment(around.environment, rules=around.rules),
-                stdin=json.dumps(notice, ensure_ascii=False, default=_shown).encode("utf-8", "backslashreplace"),
+                stdin=self._said(template, notice).encode("utf-8", "backslashreplace"),
                 timeout=SECONDS,
                 keep_bytes=4096,
             )
@@ -134,6 +139,20 @@ class Notices:
             with about(notice["workflow_id"], notice["key"]):
                 log.exception("notify")
         self._done.put(going)
+
+    def _said(self, template: Notify, notice: dict[str, Any]) -> str:
+        """What the command reads."""
+        if template.preset is None:
+            return json.dumps(notice, ensure_ascii=False, default=_shown)
+        workspace = self._records.workspace
+        if notice["event"] == _EVENTS[EXPIRED] or not workspace.registry.hermes.senders:
+            # Nobody could send a line back.
+            return message(notice)
+        try:
+            return message(notice, *lines_of(workspace, notice["workflow_id"], notice["key"]))
+        except HermesError as error:
+            log.warning("notify: no lines to send back for %s: %s", notice["key"], error.message)
+            return message(notice)
 
 
 def rows(records: Records, run_id: str, question: ReviewReceipt) -> Iterator[Work]:
