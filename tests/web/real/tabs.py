@@ -90,4 +90,5 @@ def seen(pages: list[Any]) -> str:
 
 def fits(page: Any) -> bool:
     """Whether nothing makes the page wider than its window."""
-    return bool(page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"))
+    # Not the window's own: a phone makes that as wide as what is in it.
+    return bool(page.evaluate("document.documentElement.scrollWidth") <= page.viewport_size["width"])
