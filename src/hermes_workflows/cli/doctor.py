@@ -28,7 +28,7 @@ _OTHER_VARIABLES = ("HERMES_WORKFLOWS_ORIGINAL_HASHSEED",)
 @scoped
 def doctor(scope: Scope, fix: bool) -> int:
     """Look for what is wrong with machine, registry, code, agents, databases, receipts and runners."""
-    return _report(scope, *_examined(scope, fix, everything=True))
+    return report(scope, *_examined(scope, fix, everything=True))
 
 
 @click.command("doctor")
@@ -36,7 +36,7 @@ def doctor(scope: Scope, fix: bool) -> int:
 @scoped
 def runner_doctor(scope: Scope, fix: bool) -> int:
     """Look for what keeps runners from working: the same, but for the receipts of each run."""
-    return _report(scope, *_examined(scope, fix, everything=False))
+    return report(scope, *_examined(scope, fix, everything=False))
 
 
 @click.command("doctor")
@@ -48,8 +48,8 @@ def registry_doctor(scope: Scope) -> int:
     try:
         known = scope.registry
     except InvalidInput as error:
-        return _report(scope, [_misread(error)], [])
-    return _report(scope, looked("registry", lambda: examine_registry(known)), [])
+        return report(scope, [_misread(error)], [])
+    return report(scope, looked("registry", lambda: examine_registry(known)), [])
 
 
 def _examined(scope: Scope, fix: bool, *, everything: bool) -> tuple[list[Finding], list[str]]:
@@ -114,7 +114,7 @@ def _misread(error: InvalidInput) -> Finding:
     return Finding("problem", error.message, error.hint, "registry")
 
 
-def _report(scope: Scope, findings: Sequence[Finding], repaired: Sequence[str]) -> int:
+def report(scope: Scope, findings: Sequence[Finding], repaired: Sequence[str]) -> int:
     bad = [finding for finding in findings if finding.level == "problem"]
     document = {"ok": not bad, "findings": [_document(each) for each in findings], "repaired": list(repaired)}
     lines = [f"mended  {each}" for each in repaired]

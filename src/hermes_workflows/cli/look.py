@@ -90,12 +90,12 @@ def _show_call(scope: Scope, paths: DatabasePaths, found: Found) -> None:
     assert found.key is not None  # `show` asks for a call only with a key
     receipts = of_key(with_origin(found.receipts), found.key)
     line = git_line(paths.receipts, "show", f"{revision(found)}:{found.head.folder}/{receipts[-1].path}")
-    document = {**place_of(found), "receipts": [_receipt_document(each) for each in receipts], "git": line}
+    document = {**place_of(found), "receipts": [receipt_document(each) for each in receipts], "git": line}
     scope.output.data(document, lambda: "\n\n".join(_receipt_text(found.run_id, each) for each in receipts))
     tell(scope, line)
 
 
-def _receipt_document(receipt: Receipt) -> dict[str, Any]:
+def receipt_document(receipt: Receipt) -> dict[str, Any]:
     document = receipt.model_dump(by_alias=True, exclude_none=True)
     return {"path": receipt.path, **document, "evidence": [vars(each) for each in _evidence(receipt)]}
 
@@ -109,7 +109,7 @@ def _receipt_text(run_id: str, receipt: Receipt) -> str:
     lines = [receipt_subject(run_id, receipt), "", f"  path      {receipt.path}", f"  seq       {receipt.seq}"]
     lines += [f"  when      {line.when}"] if line.when else []
     lines += [f"  who       {line.who}"] + ([f"  cost      {cost(line.usage)} USD"] if cost(line.usage) else [])
-    document = _receipt_document(receipt)
+    document = receipt_document(receipt)
     for title in ("request", "output", "error"):
         if document.get(title) is not None:
             lines += ["", f"{title}:", *value_lines(document[title])]

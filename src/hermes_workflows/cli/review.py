@@ -60,7 +60,7 @@ def show(scope: Scope, run: str, key: str) -> None:
     """Show one question: its evidence, the form of its answer, and the answer."""
     with scope.look(scope.holding(run)) as workspace:
         found = workspace.review(run, key)
-    scope.output.data(_document(found), lambda: _text(found))
+    scope.output.data(question_document(found), lambda: _text(found))
 
 
 @review.command("respond")
@@ -94,7 +94,7 @@ def respond(session: Any, /, run: str, key: str, config: str | None, db: str | N
         warn_of_split(scope, workspace)
         state = workspace.state(name)
     scope.output.data(
-        _document(answered) | {"state": state.state, "next_action": state.next_action},
+        question_document(answered) | {"state": state.state, "next_action": state.next_action},
         lambda: f"{_recorded(answered)}\nnext: {state.next_action}",
     )
 
@@ -156,7 +156,7 @@ def _payload(form: Form, given: Mapping[str, Any]) -> Plain:
     return form.assemble({name: read(form.field(name), text) for name, text in flags.items()})
 
 
-def _document(found: Review) -> dict[str, Any]:
+def question_document(found: Review) -> dict[str, Any]:
     from ..review.evidence import evidence_of
 
     request, response = found.request, found.response

@@ -54,7 +54,7 @@ TOOLS: Final = (
         "Give the same run_id to try again without starting twice.",
         {
             "workflow": {"type": "string", "description": "An alias that workflow_list shows."},
-            "input": {"description": "The input, as the workflow's schema wants it; left out when it takes none."},
+            "input_json": {"type": "string", "description": "The input as JSON; left out when it takes none."},
             "run_id": {"type": "string", "description": "An id of your own for the run."},
         },
         ("workflow",),
@@ -85,11 +85,11 @@ ANSWER_TOOL: Final = Tool(
     "workflow_answer",
     "answer",
     "Answer a question of a run in your own name. It is recorded as an agent's answer, never as a person's.",
-    _RUN | _KEY | {"answer": {"description": "The answer, as the question's schema wants it."}},
-    ("run", "key", "answer"),
+    _RUN | _KEY | {"answer_json": {"type": "string", "description": "The answer as JSON, as the question wants it."}},
+    ("run", "key", "answer_json"),
 )
 
-HOOKS: Final[Mapping[str, tuple[str, str]]] = {}
+HOOKS: Final[Mapping[str, tuple[str, str]]] = {"pre_gateway_dispatch": ("gateway", "on_message")}
 """Hook → (module, function) of this package."""
 
 COMMANDS_HINT: Final = "list | start NAME [JSON] | status [RUN] | review [RUN KEY] | answer RUN KEY JSON"

@@ -1,0 +1,162 @@
+"""What the tools and the command in chat ask a workspace, and what it answers: documents without secrets.
+
+Everything goes through `Workspace`, as from a browser and from the command line. Only what the registry names is
+started: a model hands over no file and no module.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+from ..cli.look import receipt_document
+from ..cli.review import question_document
+from ..cli.seen import shown_of
+from ..cli.show import as_json, review_document, status_document
+from ..cli.told import call_facts, run_facts
+from ..core.encoding import Plain, parse
+from ..core.outline import calls_of
+from ..core.receipts import Provenance
+from ..core.redaction import Redactor
+from ..core.spelling import suggestion
+from ..core.summary import summarize
+from ..errors import HermesError, InvalidInput, NotFound
+from ..importing import said_where
+from ..loader import Loader
+from .host import environment, opened, registry_here
+
+if TYPE_CHECKING:
+    from ..core.summary import RunSummary
+    from ..registry import WorkflowEntry
+    from ..web.opened import Opened
+    from ..workspace import Workspace
+
+NEWEST: Final = 10
+"""Runs that are shown when none is named."""
+
+_STATUS: Final = (
+    *("workflow_id", "workflow", "status", "state", "label", "reason", "next_action", "result", "error", "failed_at"),
+    *("started_at", "finished_at", "reviews", "children", "parent", "usage"),
+)
+
+
+class Service:
+    """One look at the workspace, as long as its databases are open."""
+
+    def __init__(self, every: Opened) -> None:
+        self.every = every
+
+    def start(self, alias: str, given: Plain, run_id: str | None) -> Plain:
+        """Raises NotFound for what is no alias, and whatever `Workspace.start` raises."""
+        entry = self.every.registry.workflows.get(alias)
+        if entry is None:
+            hint = suggestion(alias, list(self.every.registry.workflows), "aliases")
+            raise NotFound(f"the registry has no workflow {alias!r}", hint=hint)
+        paths = self.every.registry.dbs[entry.db]
+        workspace = next(each for each in self.every.every if each.paths == paths)
+        return self._status(workspace, workspace.start(alias, given, run_id=run_id))
+
+    def status(self, run: str) -> Plain:
+        workspace = self.every.of_run(run)
+        return self._status(workspace, workspace.summary(workspace.resolve(run)))
+
+    def newest(self) -> Plain:
+        """The newest runs of all databases, without their results."""
+        runs = [(each, summary) for each in self.every.every for summary in each.runs(limit=NEWEST)]
+        runs.sort(key=lambda run: (run[1].started_at or "", run[1].run_id), reverse=True)
+        names = ("workflow_id", "workflow", "label", "reason", "next_action", "started_at")
+        documents = [_status_of(workspace, summary) for workspace, summary in runs[:NEWEST]]
+        return self._clean([{name: each[name] for name in names} for each in documents])
+
+    def receipt(self, run: str, key: str | None) -> Plain:
+        """A run with its calls, or the receipts of one call. Raises NotFound."""
+        workspace = self.every.of_run(run)
+        found = workspace.find(f"{run}@{key}" if key else run)
+        if found.key is not None:
+            from ..finding import of_key
+
+            receipts = [receipt_document(each) for each in of_key(found.receipts, found.key)]
+            return self._clean({"workflow_id": found.run_id, "key": found.key, "receipts": receipts})
+        summary = summarize(found.run_id, found.receipts)
+        facts = run_facts(found.head, found.remote, summary) | {"result": summary.result, "error": summary.error}
+        return self._clean(facts | {"calls": [call_facts(each) for each in calls_of(found.receipts)]})
+
+    def reviews(self, run: str | None = None) -> Plain:
+        """What waits for people, oldest first: of one run, or of all."""
+        every = [self.every.of_run(run)] if run else self.every.every
+        rows = [row for each in every for row in each.reviews(run_id=each.resolve(run) if run else None)]
+        rows.sort(key=lambda row: row.requested_at or "")
+        return self._clean([review_document(row) for row in rows])
+
+    def question(self, run: str, key: str) -> Plain:
+        """One question with its evidence and the schema of its answer. Raises NotFound."""
+        return self._clean(question_document(self.every.of_run(run).review(run, key)))
+
+    def answer(self, run: str, key: str, payload: Plain, by: Provenance) -> Plain:
+        """Raises what `Workspace.answer` raises: an answer that does not fit, that is late, that is the second."""
+        workspace = self.every.of_run(run)
+        name = workspace.resolve(run)
+        answered = question_document(workspace.answer(name, key, payload, by))
+        state = workspace.state(name)
+        names = ("workflow_id", "key", "status", "answer", "answered_at", "provenance")
+        return self._clean(
+            {each: answered.get(each) for each in names} | {"state": state.label, "reason": state.reason}
+        )
+
+    def _status(self, workspace: Workspace, summary: RunSummary) -> Plain:
+        document = _status_of(workspace, summary)
+        return self._clean({name: document[name] for name in _STATUS})
+
+    def _clean(self, document: Any) -> Plain:
+        """As plain JSON, and without what any of the workspaces knows to be secret."""
+        plain: Plain = json.loads(as_json(document))
+        for workspace in self.every.every:
+            plain = workspace.redactor.plain(plain, Counter())
+        return plain
+
+
+def workflows() -> Plain:
+    """What can be started: the registry's aliases. One whose code cannot be loaded says why instead of its input."""
+    registry, variables = registry_here(), environment()
+    named = {name: value for name in registry.redact if (value := variables.get(name))}
+    loader = Loader(registry)
+    found: Plain = [_workflow(loader, entry) for entry in registry.workflows.values()]
+    return Redactor(named, variables).plain(found, Counter())
+
+
+@contextmanager
+def service(starting: str | None = None) -> Iterator[Service]:
+    """The workspace's service; the database of the workflow that is `starting` is made when there is none yet."""
+    entry = registry_here().workflows.get(starting) if starting else None
+    with opened(create=entry.db if entry else None) as every:
+        yield Service(every)
+
+
+def read_json(text: str, what: str) -> Plain:
+    """JSON that somebody has written. Raises InvalidInput that names the place."""
+    try:
+        # What people write is plain JSON: a key that starts with "$" means itself here.
+        return parse(text.encode("utf-8", "surrogatepass"))  # type: ignore[return-value]
+    except InvalidInput as error:
+        raise InvalidInput(f"{what}: {error.message}", hint=error.hint or "give it as JSON") from None
+
+
+def _workflow(loader: Loader, entry: WorkflowEntry) -> dict[str, Plain]:
+    document: dict[str, Plain] = {"workflow": entry.alias, "description": entry.description}
+    try:
+        loaded = loader.load(entry.alias)
+        with said_where(loaded.ref):
+            codec = loaded.definition.input_codec
+    except HermesError as error:
+        return document | {"error": error.message, "hint": error.hint}
+    about = entry.description or (loaded.definition.__doc__ or "").strip()
+    schema: Plain = None if codec is None else json.loads(as_json(codec.json_schema))
+    return document | {"description": about, "input": schema}
+
+
+def _status_of(workspace: Workspace, summary: RunSummary) -> Mapping[str, Any]:
+    seen = workspace.observed(summary)
+    return status_document(shown_of(seen, workspace.registry.operator, workspace.clock, workspace.paths))
