@@ -21,10 +21,13 @@ from .sessions import Sessions
 from .settings import WebSettings
 
 
-def create_app(settings: WebSettings, workspaces: Sequence[Workspace] | None = None) -> Starlette:
+def create_app(
+    settings: WebSettings, workspaces: Sequence[Workspace] | None = None, *, gate: type[Gate] = Gate
+) -> Starlette:
     """The application. It opens the databases of `settings` when it starts, unless `workspaces` are given to it.
 
     It can be mounted in another application under any path, with `workspaces` then; links follow the `root_path`.
+    `gate` is another one where that application has let in who comes.
     Handlers are plain functions over `Workspace`, which blocks: each runs in a thread.
     """
     sessions = Sessions(settings.token, lasting=settings.lasting, port=settings.port)
@@ -42,7 +45,7 @@ def create_app(settings: WebSettings, workspaces: Sequence[Workspace] | None = N
 
     made = Starlette(
         routes=_routes(),
-        middleware=[Middleware(Gate, settings=settings, sessions=sessions)],
+        middleware=[Middleware(gate, settings=settings, sessions=sessions)],
         exception_handlers=HANDLERS,
         lifespan=lifespan,
     )

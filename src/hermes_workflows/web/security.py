@@ -78,10 +78,8 @@ class Gate:
     async def _refuse(self, scope: Scope, receive: Receive) -> Answer | None:
         """What is answered instead of the page; None lets the request through."""
         headers = Headers(scope=scope)
-        if not self._settings.remote and not _is_loopback(scope.get("client")):
-            return Answer(403, "Only this machine is served.")
-        if not self._is_ours(headers):
-            return Answer(400, "This is no name of this dashboard.")
+        if (wrong := self._wrong_caller(scope, headers)) is not None:
+            return wrong
         safe, state, path = scope["method"] in _SAFE, scope.setdefault("state", {}), within(scope)
         link = state["link"] = served(scope.get("root_path", ""))
         if not path.startswith("/"):
@@ -93,7 +91,7 @@ class Gate:
             if isinstance(form, Answer):
                 return form
             state["form"] = form
-        session = _cookie(headers, self._sessions.cookie)
+        session = self._session(headers)
         if path == ENTER:
             return enter(scope, state.get("form"), self._sessions, session, link)
         if not self._sessions.knows(session):
@@ -102,6 +100,16 @@ class Gate:
         if not safe and not self._is_marked(headers, state["form"], session):
             return Answer(403, "The form is not of this session: load the page again.")
         return None
+
+    def _wrong_caller(self, scope: Scope, headers: Headers) -> Answer | None:
+        if not self._settings.remote and not _is_loopback(scope.get("client")):
+            return Answer(403, "Only this machine is served.")
+        if not self._is_ours(headers):
+            return Answer(400, "This is no name of this dashboard.")
+        return None
+
+    def _session(self, headers: Headers) -> str:
+        return _cookie(headers, self._sessions.cookie)
 
     def _placed(self, scope: Scope) -> Scope:
         """`scope` below what the settings say: a proxy before us passes the whole path on."""
@@ -115,6 +123,24 @@ class Gate:
     def _is_marked(self, headers: Headers, form: Form, session: str) -> bool:
         given = form.pop("_csrf", [""])[0] or headers.get("x-csrf-token", "")
         return self._sessions.is_signed(given, "csrf", session)
+
+
+class HostedGate(Gate):
+    """For an application that another one has mounted behind its own names, peers and log-in: it has let in who comes.
+
+    What is posted must still come from a page of ours. There is one session, which nobody's cookie names: an
+    application is made for each person.
+    """
+
+    def __init__(self, app: ASGIApp, settings: WebSettings, sessions: Sessions) -> None:
+        super().__init__(app, settings, sessions)
+        self._own = sessions.exchange(settings.token) or ""
+
+    def _wrong_caller(self, scope: Scope, headers: Headers) -> Answer | None:
+        return None
+
+    def _session(self, headers: Headers) -> str:
+        return self._own
 
 
 class _Guarded:

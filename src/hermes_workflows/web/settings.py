@@ -17,7 +17,7 @@ class WebSettings:
 
     Without `remote` only this machine is served. `hosts` are names, beside those of the loopback, by which browsers
     may call us. Everything lies below `root_path`, as `/workflows`.
-    Answers are recorded as given by `by`, and as of `kind`: whatever a browser sends.
+    Answers are recorded as given by `by` through `channel`, and as of `kind`: whatever a browser sends.
     A stream of events is looked at every `look_seconds` and ends after `stream_seconds`; the browser comes back then.
     """
 
@@ -32,5 +32,6 @@ class WebSettings:
     root_path: str = ""
     by: str = "unknown"
     kind: Literal["human", "manual"] = "manual"
+    channel: str = CHANNEL
     look_seconds: float = 1.0
     stream_seconds: float = 300.0

@@ -25,7 +25,7 @@ from ..links import redirect
 from ..rendering import opened, page, segment
 from ..review_view import Notice
 from ..security import Form
-from ..settings import CHANNEL, WebSettings
+from ..settings import WebSettings
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ def _wanted(form: Form) -> Wanted:
 def _person(request: Request) -> Provenance:
     """Stamped by the server, whatever the browser sends."""
     settings: WebSettings = request.app.state.settings
-    return Provenance(kind=settings.kind, by=settings.by, channel=CHANNEL, verified="session-token")
+    return Provenance(kind=settings.kind, by=settings.by, channel=settings.channel, verified="session-token")
 
 
 ROUTES: Final = (

@@ -34,7 +34,7 @@ from ..posted import MISSING, Draft, Errors, Form, Raw, edited, read
 from ..rendering import opened, page, pretty, segment
 from ..review_view import Answered, Before, Notice, ReviewView, asked_of, kept_of
 from ..sessions import Sessions
-from ..settings import CHANNEL, WebSettings
+from ..settings import WebSettings
 
 _UNPROCESSABLE: Final = 422
 
@@ -153,7 +153,11 @@ def _recorded(request: Request, question: Question, draft: Draft, form: Form) ->
     settings: WebSettings = request.app.state.settings
     # Stamped here, whatever a browser sends.
     person = Provenance(
-        kind=settings.kind, by=settings.by, channel=CHANNEL, message_id=_one(form, "_form"), verified="session-token"
+        kind=settings.kind,
+        by=settings.by,
+        channel=settings.channel,
+        message_id=_one(form, "_form"),
+        verified="session-token",
     )
     try:
         question.workspace.answer(question.found.run_id, question.key, draft.payload, person)
