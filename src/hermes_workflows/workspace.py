@@ -49,6 +49,7 @@ from .store.maintenance import Housekeeper, Maintained
 from .store.ports import Adopted, Appended, Entry, Ledger, Problem
 from .store.project import commit_of
 from .store.queue_port import Change, ReviewRow, Work
+from .store.wanted import EVERY, Wanted
 
 
 @dataclass(frozen=True)
@@ -213,10 +214,10 @@ class Workspace:
             raise NotFound(f"no run {run_id!r} in {self.paths.receipts}")
         return indexed.summary
 
-    def runs(self, *, status: str | None = None, limit: int = 50, offset: int = 0) -> list[RunSummary]:
+    def runs(self, wanted: Wanted = EVERY, *, limit: int = 50, offset: int = 0) -> list[RunSummary]:
         """A page of runs, newest first."""
         self.refresh()
-        return [row.summary for row in self.queue.list_indexed(status=status, limit=limit, offset=offset)]
+        return [row.summary for row in self.queue.list_indexed(wanted, limit=limit, offset=offset)]
 
     def state(self, run_id: str) -> OperationalState:
         """What operators are shown: one of seven states, why, and what to do next."""

@@ -103,6 +103,26 @@ def test_status_lists_calls_and_events_that_are_asked_for(here: Place) -> None:
     assert "commands" not in here.run("status", "wf").json
 
 
+def test_runs_are_listed_by_state_workflow_origin_and_words(here: Place) -> None:
+    (here.root / "go").touch()
+    for name in ("pages", "lonely"):
+        here.run("run", f"flows/slow.py:{name}", "--id", name)
+    here.work()
+    here.run("fork", "pages", "--id", "again")
+    here.start("asks")
+
+    def listed(*options: str) -> list[str]:
+        return [run["workflow_id"] for run in here.run("list", *options).json]
+
+    assert listed("--find", "NO such room") == listed("--state", "failed") == ["pages"]
+    assert sorted(listed("--state", "queued")) == ["again", "asks"]
+    assert listed("--source", "pages") == ["again"]
+    assert sorted(listed("--workflow", "flows/slow.py:pages")) == ["again", "pages"]
+    assert listed("--workflow", "launch", "--find", "docs") == ["asks"]
+    assert listed("--state", "queued", "--limit", "1", "--offset", "1") == listed("--state", "queued")[1:]
+    assert here.run("list", "--state", "queued", "--status", "running").code == 2
+
+
 def test_a_long_id_is_never_cut_in_a_table(here: Place) -> None:
     name = "wf_" + "a-name-that-somebody-has-to-copy-" + "whole"
     here.start(name, "flows/launch.py:quick")

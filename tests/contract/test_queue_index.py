@@ -12,7 +12,8 @@ from tests.contract.queues import Shop, beat, call, dead_process, open_shop, run
 
 from hermes_workflows.core.summary import OpenReview
 from hermes_workflows.store.liveness import Process
-from hermes_workflows.store.queue_port import Change, Indexed, ReviewRow
+from hermes_workflows.store.queue_port import Change, Counts, Indexed, ReviewRow, Took
+from hermes_workflows.store.wanted import Wanted
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -85,8 +86,74 @@ def test_runs_are_listed_newest_first_in_pages(shop: Shop) -> None:
 
 def test_runs_are_listed_by_status(shop: Shop) -> None:
     shop.put(run("a", status="failed", started_at=at(9)), run("b"), run("c", status="failed", started_at=at(10)))
-    assert names(shop.queue.list_indexed(status="failed")) == ["c", "a"]
-    assert names(shop.queue.list_indexed(status="waiting")) == []
+    assert names(shop.queue.list_indexed(Wanted(("failed",)))) == ["c", "a"]
+    assert names(shop.queue.list_indexed(Wanted(("waiting",)))) == []
+
+
+def test_runs_are_listed_by_all_that_is_asked_for_at_once(shop: Shop) -> None:
+    forked = {"run": "a", "how": "fork"}
+    shop.put(
+        run("a", workflow="x", status="failed", started_at=at(9)),
+        run("b", workflow="x", started_at=at(10), source=forked),
+        run("c", workflow="y", status="failed", started_at=at(11), source=forked),
+    )
+    found = {
+        Wanted(workflow="x"): ["b", "a"],
+        Wanted(source="a"): ["c", "b"],
+        Wanted(("failed", "running"), source="a"): ["c", "b"],
+        Wanted(("failed",), "x"): ["a"],
+        Wanted(workflow="y", source="b"): [],
+        Wanted(older=(at(10), "b")): ["a"],
+        Wanted(workflow="x", older=(at(11), "")): ["b", "a"],
+    }
+    assert {wanted: names(shop.queue.list_indexed(wanted)) for wanted in found} == found
+
+
+def test_runs_are_found_by_words_of_their_id_input_or_reason(shop: Shop) -> None:
+    asked = OpenReview("ok", "Which colour?", None, None, None, {})
+    shop.put(
+        run("Blue-1", given='{"city": "Ås"}', started_at=at(8)),
+        run("red", status="failed", error={"type": "ValueError", "message": "no such room"}, started_at=at(9)),
+        run("ended", status="cancelled", cancel_requested="too late for a room", started_at=at(10)),
+        run("kept", status="waiting", open_reviews={"ok": asked}, started_at=at(11)),
+    )
+    shop.stick("Blue-1")
+    found = {
+        "BLUE": ["Blue-1"],
+        "ås": ["Blue-1"],
+        "code differs": ["Blue-1"],
+        "room": ["ended", "red"],
+        "room such": ["red"],
+        "colour": ["kept"],
+        "100%": [],
+        "  ": ["kept", "ended", "red", "Blue-1"],
+        "a b c d e f g h i": [],
+    }
+    assert {text: names(shop.queue.list_indexed(Wanted(text=text))) for text in found} == found
+
+
+def test_what_a_run_is_found_by_follows_what_becomes_of_it(shop: Shop) -> None:
+    shop.put(run("r", given="tea"))
+    shop.put(run("r", seq=1, given="tea", tip="t1"))
+    shop.put(run("r", seq=2, given="tea", status="failed", error={"type": "Spilt", "message": "all of it"}))
+    assert names(shop.queue.list_indexed(Wanted(("failed",), text="spilt tea"))) == ["r"]
+    assert names(shop.queue.list_indexed(Wanted(("running",)))) == []
+    found = shop.queue.indexed("r")
+    assert found is not None
+    assert found.summary.seq == 2
+
+
+def test_runs_are_counted_by_workflow_and_the_newest_of_one_say_how_long_they_took(shop: Shop) -> None:
+    shop.put(
+        run("a", workflow="x", status="failed", started_at=at(9), finished_at=at(10), usage={"cost_usd": 0.5}),
+        run("b", workflow="x", started_at=at(11)),
+        run("c", workflow="y", status="completed", started_at=at(8)),
+        run("d", workflow="y", status="cancelled", started_at=at(9)),
+    )
+    assert shop.queue.counts() == [Counts("x", 2, failed=1), Counts("y", 2, completed=1, cancelled=1)]
+    assert shop.queue.lately("x", 5) == [Took(at(11), None, {}), Took(at(9), at(10), {"cost_usd": 0.5})]
+    assert len(shop.queue.lately("x", 1)) == 1
+    assert shop.queue.lately("z", 5) == []
 
 
 def test_an_older_row_that_arrives_late_changes_nothing(shop: Shop) -> None:

@@ -14,6 +14,7 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 from tests.contract.workspaces import Desk, desk
 
+from hermes_workflows.errors import StoreFailure
 from hermes_workflows.web.app import create_app
 from hermes_workflows.web.settings import WebSettings
 from hermes_workflows.workspace import Surroundings
@@ -31,12 +32,25 @@ def waiting_desk(folder: Path) -> Desk:
     return made
 
 
-def app_of(made: Desk, **settings: Any) -> Starlette:
+def broken_desk(folder: Path) -> Desk:
+    """A database that cannot be read."""
+    made = desk(folder)
+
+    def fail(*_: object, **__: object) -> Any:
+        raise StoreFailure("the disk is gone")
+
+    made.workspace.refresh = fail  # type: ignore[method-assign]
+    return made
+
+
+def app_of(*desks: Desk, **settings: Any) -> Starlette:
+    """A dashboard over these databases, with the registry and the clock of the first one."""
+    made = desks[0]
     around = Surroundings(made.clock, {})
     given = WebSettings(made.workspace.registry, (), around, TOKEN, port=8765, by="ana", kind="human")
     # A test's client reads a stream to its end.
     settings = {"look_seconds": 0.01, "stream_seconds": 0.0} | settings
-    return create_app(replace(given, **settings), [made.workspace])
+    return create_app(replace(given, **settings), [each.workspace for each in desks])
 
 
 @contextmanager
@@ -46,6 +60,18 @@ def browser(app: Starlette, *, entered: bool = True, base: str = BASE, peer: Any
         if entered:
             assert client.get(f"/enter?token={TOKEN}").status_code == 200
         yield client
+
+
+def listed(client: TestClient, path: str, **query: str) -> list[str]:
+    """Where the items of a list lead, in their order."""
+    found = re.findall(r'href="([^"]+)" data-item', client.get(path, params=query).text)
+    return [unescape(href) for href in found]
+
+
+def link(page: str, rel: str) -> str:
+    """The one address that the page gives this relation to."""
+    (found,) = re.findall(rf'href="([^"]+)" rel="{rel}"', page)
+    return unescape(found)
 
 
 def csrf_in(page: str) -> str:

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from html import unescape
 from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
-from tests.contract.workspaces import SHIP, Desk, desk, person
-from tests.web.browser import app_of, browser, waiting_desk
-
-from hermes_workflows.errors import StoreFailure
-from hermes_workflows.store.queue_port import ReviewRow
-from hermes_workflows.web.app import create_app
+from tests.contract.workspaces import SHIP, Desk, person
+from tests.web.browser import app_of, broken_desk, browser, link, listed, waiting_desk
 
 
 @pytest.fixture
@@ -32,12 +26,8 @@ def client(made: Desk) -> Iterator[TestClient]:
         yield client
 
 
-def listed(client: TestClient, **query: str) -> list[str]:
-    return re.findall(r'href="(/reviews/[^"]+)"', client.get("/", params=query).text)
-
-
 def test_questions_stand_in_the_order_they_were_asked_with_age_and_expiry(client: TestClient) -> None:
-    assert listed(client) == ["/reviews/wf/ok", "/reviews/later/legal/ok"]
+    assert listed(client, "/") == ["/reviews/wf/ok", "/reviews/later/legal/ok"]
     page = client.get("/").text
     assert "1 h ago" in page
     assert ">in 2 h</time>" in page
@@ -52,11 +42,11 @@ def test_their_number_stands_in_the_title_of_every_page(made: Desk, client: Test
 
 def test_it_is_narrowed_by_workflow_person_and_state(made: Desk, client: TestClient) -> None:
     made.workspace.answer("wf", "ok", SHIP, person())
-    assert listed(client, state="completed") == ["/reviews/wf/ok"]
-    assert listed(client, state="all") == ["/reviews/wf/ok", "/reviews/later/legal/ok"]
-    assert listed(client, workflow="flow.py:launch") == ["/reviews/later/legal/ok"]
+    assert listed(client, "/", state="completed") == ["/reviews/wf/ok"]
+    assert listed(client, "/", state="all") == ["/reviews/wf/ok", "/reviews/later/legal/ok"]
+    assert listed(client, "/", workflow="flow.py:launch") == ["/reviews/later/legal/ok"]
     for nobody in ({"workflow": "other"}, {"person": "ana"}, {"state": "<b>"}):
-        assert listed(client, **nobody) == []
+        assert listed(client, "/", **nobody) == []
 
 
 def test_an_empty_inbox_says_so(made: Desk, client: TestClient) -> None:
@@ -73,8 +63,7 @@ def test_a_long_list_comes_in_pages(made: Desk, client: TestClient) -> None:
     first = client.get("/", params={"workflow": "flow.py:launch"}).text
     assert first.count("data-item") == 100
     assert "122 in all" in first
-    (after,) = re.findall(r'href="([^"]+)" rel="next"', first)
-    second = client.get(unescape(after)).text
+    second = client.get(link(first, "next")).text
     assert second.count("data-item") == 22
     assert 'rel="prev"' in second
     assert 'rel="next"' not in second
@@ -83,23 +72,14 @@ def test_a_long_list_comes_in_pages(made: Desk, client: TestClient) -> None:
 
 
 def test_a_database_that_cannot_be_read_hides_no_other_question(made: Desk, tmp_path: Path) -> None:
-    broken = desk(tmp_path)
-    broken.workspace.reviews = _fail  # type: ignore[method-assign]
-    app = create_app(app_of(made).state.settings, [broken.workspace, made.workspace])
-    with browser(app) as client:
+    with browser(app_of(made, broken_desk(tmp_path))) as client:
         page = client.get("/").text
     assert "database default: the disk is gone" in page
     assert page.count("data-item") == 2
 
 
-def _fail(**_: object) -> list[ReviewRow]:
-    raise StoreFailure("the disk is gone")
-
-
 def test_a_run_that_two_databases_have_is_answered_in_neither(made: Desk, tmp_path: Path) -> None:
-    other = waiting_desk(tmp_path)
-    app = create_app(app_of(made).state.settings, [made.workspace, other.workspace])
-    with browser(app) as client:
+    with browser(app_of(made, waiting_desk(tmp_path))) as client:
         answer = client.get("/reviews/wf/ok")
         assert answer.status_code == 409
         assert "each have a run wf" in answer.text

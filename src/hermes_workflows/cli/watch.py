@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..lives import life_of
+from ..store.wanted import Wanted
 from .completion import complete_runs
 from .numbers import Seconds
 from .output import readable
@@ -109,7 +110,7 @@ def _all(scope: Scope) -> Iterator[_Look]:
 
 def _chosen(workspace: Workspace) -> list[str]:
     """The runs that have not ended, and the newest that have."""
-    still = [run for status in ("waiting", "running") for run in workspace.runs(status=status, limit=_OPEN)]
+    still = [run for status in ("waiting", "running") for run in workspace.runs(Wanted((status,)), limit=_OPEN)]
     newest = [run for run in workspace.runs(limit=_OPEN) if run.ended][:_ENDED]
     return [run.run_id for run in (*still, *newest)]
 

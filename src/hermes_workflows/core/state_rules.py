@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 from .durations import lasting
 from .state_facts import FULL_BYTES, OLD_SECONDS, REPEATED_CLAIMS, Facts
 
 State = Literal["waiting", "queued", "running", "stuck", "failed", "completed", "cancelled"]
+STATES: tuple[State, ...] = get_args(State)
+# Those that receipts alone tell: what has ended stays as it is.
+ENDS: tuple[State, ...] = ("completed", "failed", "cancelled")
 Said = tuple[str, str | None]
 
 _RUN = "hermes-workflows runner run"

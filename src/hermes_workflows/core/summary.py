@@ -6,8 +6,10 @@ both are made here. No pydantic in this module's output: `to_json`/`from_json` a
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import layout
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 # How many of its newest receipts a run's row tells by itself, and characters of an error among them.
 EVENTS = 10
 _ERROR = 200
+# Characters of its input that a run's row keeps, to be searched.
+_GIVEN = 300
 
 Status = Literal["running", "waiting", "completed", "failed", "cancelled"]
 
@@ -95,6 +99,7 @@ class RunSummary:
     recent: tuple[Event, ...] = ()
     parent: Mapping[str, str] | None = None
     source: Mapping[str, str] | None = None
+    given: str = ""
 
     @property
     def ended(self) -> bool:
@@ -181,7 +186,17 @@ def _run(summary: RunSummary, receipt: Receipt) -> _Changes:
         "python": execution.python,
         "parent": execution.parent,
         "source": execution.source,
+        "given": _given(receipt.request.input),
     }
+
+
+def _given(value: Any) -> str:
+    """The beginning of an input as text."""
+    if value is None:
+        return ""
+    pieces = json.JSONEncoder(ensure_ascii=False, default=repr).iterencode(value)
+    # Piece by piece: an input may be large, and only its beginning is wanted.
+    return "".join(islice(pieces, _GIVEN))[:_GIVEN]
 
 
 def _end(summary: RunSummary, receipt: Receipt) -> _Changes:

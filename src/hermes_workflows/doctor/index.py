@@ -11,6 +11,7 @@ from ..looking import LookingQueue
 from ..registry import DatabasePaths
 from ..store import index
 from ..store.database import damage_of, set_aside
+from ..store.wanted import LIVING, Wanted
 from ..workspace import Workspace
 from .finding import Finding
 from .machine import ahead
@@ -80,7 +81,7 @@ def _rebuilt(workspace: Workspace) -> str:
 
 def _forgotten(workspace: Workspace) -> Iterator[Finding]:
     """Runs that nothing would ever move: nobody is asked, nothing is queued, nobody says why."""
-    for row in workspace.queue.list_indexed(status="running", limit=_LOOKED_AT):
+    for row in workspace.queue.list_indexed(Wanted(("running",)), limit=_LOOKED_AT):
         run_id, state = row.summary.run_id, workspace.observe(row.summary)
         if state.state != "stuck" or workspace.queue.work(run_id) or workspace.queue.stuck(run_id):
             continue
@@ -97,11 +98,7 @@ def _woken(workspace: Workspace, run_id: str) -> str:
 
 
 def examine_receipts(workspace: Workspace) -> Iterator[Finding]:
-    unfinished = [
-        row.summary.run_id
-        for status in ("running", "waiting")
-        for row in workspace.queue.list_indexed(status=status, limit=_LOOKED_AT)
-    ]
+    unfinished = [row.summary.run_id for row in workspace.queue.list_indexed(Wanted(LIVING), limit=2 * _LOOKED_AT)]
     problems = [problem for run_id in unfinished for problem in _problems(workspace, run_id)]
     for problem in problems:
         yield Finding("problem", problem, "hermes-workflows verify")

@@ -17,6 +17,7 @@ from . import sql
 from .database import DatabaseGone, open_for_reading, translated
 from .liveness import standing
 from .texts import load
+from .wanted import EVERY, Wanted
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,9 +43,9 @@ class FastIndex:
         rows = self._rows(sql.RUN, run_id=run_id)
         return _indexed(rows[0]) if rows else None
 
-    def list_indexed(self, *, status: str | None = None, limit: int = 50, offset: int = 0) -> list[Indexed]:
-        statement = sql.narrowed(sql.RUNS, status=status)
-        return [_indexed(row) for row in self._rows(statement, status=status, limit=limit, offset=offset)]
+    def list_indexed(self, wanted: Wanted = EVERY, *, limit: int = 50, offset: int = 0) -> list[Indexed]:
+        statement, values = sql.wanted(sql.RUNS, wanted)
+        return [_indexed(row) for row in self._rows(statement, **values, limit=limit, offset=offset)]
 
     def matching(self, prefix: str, limit: int = 10) -> list[str]:
         return [row["run_id"] for row in self._rows(sql.RUN_IDS_FROM, **sql.from_prefix(prefix), limit=limit)]

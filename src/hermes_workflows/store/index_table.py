@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from sqlite3 import Connection
+from typing import TYPE_CHECKING
 
 from . import sql
 from .held import is_past
 from .liveness import Process
-from .queue_port import Indexed, ReviewRow, RunnerRow, Stuck
+from .queue_port import Counts, Indexed, ReviewRow, RunnerRow, Stuck, Took
 from .rows import (
     indexed_of,
     merged,
@@ -21,11 +22,17 @@ from .rows import (
     stuck_of,
     withdrawn,
 )
+from .texts import load
+
+if TYPE_CHECKING:
+    from .wanted import Wanted
 
 
 def put(connection: Connection, rows: Iterable[Indexed]) -> None:
     for indexed in rows:
-        connection.execute(sql.PUT_RUN, run_values(indexed))
+        values = run_values(indexed)
+        if connection.execute(sql.PUT_RUN_AGAIN, values).rowcount == 0:
+            connection.execute(sql.PUT_RUN, values)
         for review in indexed.reviews:
             _put_review(connection, review)
         if indexed.summary.ended:
@@ -67,10 +74,19 @@ def one(connection: Connection, run_id: str) -> Indexed | None:
     return indexed_of(row) if row else None
 
 
-def page(connection: Connection, status: str | None, limit: int, offset: int) -> list[Indexed]:
-    limits = {"status": status, "limit": limit, "offset": offset}
-    rows = connection.execute(sql.narrowed(sql.RUNS, status=status), limits)
+def page(connection: Connection, wanted: Wanted, limit: int, offset: int) -> list[Indexed]:
+    statement, values = sql.wanted(sql.RUNS, wanted)
+    rows = connection.execute(statement, {**values, "limit": limit, "offset": offset})
     return [indexed_of(row) for row in rows]
+
+
+def counts(connection: Connection) -> list[Counts]:
+    return [Counts(**dict(row)) for row in connection.execute(sql.COUNTS)]
+
+
+def lately(connection: Connection, workflow: str, limit: int) -> list[Took]:
+    rows = connection.execute(sql.LATELY, {"workflow": workflow, "limit": limit})
+    return [Took(row["started_at"], row["finished_at"], load(row["usage"] or "{}")) for row in rows]
 
 
 def tips(connection: Connection) -> dict[str, tuple[str, bool]]:

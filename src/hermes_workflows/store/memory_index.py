@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
+from ..core.summary import RunSummary
 from .held import is_past
 from .liveness import Process
-from .queue_port import Indexed, ReviewRow, RunnerRow, Stuck
+from .queue_port import Counts, Indexed, ReviewRow, RunnerRow, Stuck, Took
 from .rows import OPEN, merged, withdrawn
+from .wanted import Wanted, searched
 from .work_table import Moment
 
 
@@ -55,10 +57,32 @@ class MemoryIndex:
         self.inbox = {name: row for name, row in self.inbox.items() if name[0] != run_id}
         self.unstick([run_id])
 
-    def page(self, status: str | None, limit: int, offset: int) -> list[Indexed]:
-        found = [row for row in self.runs.values() if status in (None, row.summary.status)]
+    def page(self, wanted: Wanted, limit: int, offset: int) -> list[Indexed]:
+        found = [row for row in self.runs.values() if self._is(wanted, row.summary)]
         found.sort(key=lambda row: (row.summary.started_at or "", row.summary.run_id), reverse=True)
         return found[offset : offset + limit]
+
+    def _is(self, wanted: Wanted, run: RunSummary) -> bool:
+        marks = [mark.reason.casefold() for mark in self.marks.values() if mark.run_id == run.run_id]
+        return (
+            (not wanted.statuses or run.status in wanted.statuses)
+            and wanted.workflow in (None, run.workflow)
+            and wanted.source in (None, (run.source or {}).get("run"))
+            and (wanted.older is None or (run.started_at or "", run.run_id) < wanted.older)
+            and all(any(word in text for text in (searched(run), *marks)) for word in wanted.words)
+        )
+
+    def counts(self) -> list[Counts]:
+        names = sorted({row.summary.workflow for row in self.runs.values()})
+        return [self._counts(name) for name in names]
+
+    def _counts(self, workflow: str) -> Counts:
+        statuses: list[str] = [row.summary.status for row in self.runs.values() if row.summary.workflow == workflow]
+        return Counts(workflow, len(statuses), *map(statuses.count, ("completed", "failed", "cancelled")))
+
+    def lately(self, workflow: str, limit: int) -> list[Took]:
+        runs = [row.summary for row in self.page(Wanted(workflow=workflow), limit, 0)]
+        return [Took(run.started_at or "", run.finished_at, run.usage) for run in runs]
 
     def started_from(self, run_id: str) -> list[str]:
         found = [row.summary for row in self.runs.values() if (row.summary.source or {}).get("run") == run_id]

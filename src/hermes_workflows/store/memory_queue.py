@@ -14,7 +14,8 @@ from .held import Held
 from .liveness import Process
 from .memory_index import MemoryIndex
 from .memory_work import MemoryHolder, MemoryWork
-from .queue_port import Change, Indexed, Lease, ReviewRow, RunnerRow, Stuck, Work, WorkRow
+from .queue_port import Change, Counts, Indexed, Lease, ReviewRow, RunnerRow, Stuck, Took, Work, WorkRow
+from .wanted import EVERY, Wanted
 from .work_table import Answer, Moment
 
 
@@ -118,9 +119,17 @@ class MemoryQueue:
         with self._tables.lock:
             return self._tables.index.runs.get(run_id)
 
-    def list_indexed(self, *, status: str | None = None, limit: int = 50, offset: int = 0) -> list[Indexed]:
+    def list_indexed(self, wanted: Wanted = EVERY, *, limit: int = 50, offset: int = 0) -> list[Indexed]:
         with self._tables.lock:
-            return self._tables.index.page(status, limit, offset)
+            return self._tables.index.page(wanted, limit, offset)
+
+    def counts(self) -> list[Counts]:
+        with self._tables.lock:
+            return self._tables.index.counts()
+
+    def lately(self, workflow: str, limit: int) -> list[Took]:
+        with self._tables.lock:
+            return self._tables.index.lately(workflow, limit)
 
     def tips(self) -> dict[str, tuple[str, bool]]:
         with self._tables.lock:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from ..core.summary import RunSummary
+from .wanted import EVERY, Wanted
 
 Kind = Literal["workflow", "step", "agent", "bash", "child", "artifact", "timer", "notify"]
 Limits = tuple[tuple[str, int], ...]
@@ -83,6 +84,26 @@ class ReviewRow:
     answered_at: str | None = None
     answer: Any = None
     provenance: Any = None
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How many runs of a workflow there are, and how many of them ended in which way."""
+
+    workflow: str
+    runs: int
+    completed: int = 0
+    failed: int = 0
+    cancelled: int = 0
+
+
+@dataclass(frozen=True)
+class Took:
+    """From when to when a run went on, and what it used."""
+
+    started_at: str
+    finished_at: str | None
+    usage: Mapping[str, Any]
 
 
 # Of a mark that says what somebody wants; every other kind is trouble.
@@ -186,7 +207,15 @@ class Queue(Protocol):
         """
 
     def indexed(self, run_id: str) -> Indexed | None: ...
-    def list_indexed(self, *, status: str | None = None, limit: int = 50, offset: int = 0) -> list[Indexed]: ...
+    def list_indexed(self, wanted: Wanted = EVERY, *, limit: int = 50, offset: int = 0) -> list[Indexed]:
+        """Runs, the newest first."""
+
+    def counts(self) -> list[Counts]:
+        """By the names of workflows, in their order."""
+
+    def lately(self, workflow: str, limit: int) -> list[Took]:
+        """The newest runs of a workflow."""
+
     def reviews(self, *, run_id: str | None = None, status: str | None = None) -> list[ReviewRow]: ...
     def stuck(self, run_id: str | None = None) -> list[Stuck]: ...
     def work(self, run_id: str | None = None) -> list[WorkRow]: ...

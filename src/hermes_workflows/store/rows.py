@@ -10,6 +10,7 @@ from ..core.summary import RunSummary
 from .liveness import standing
 from .queue_port import Indexed, Kind, ReviewRow, RunnerRow, Stuck, Work, WorkRow
 from .texts import dump, load
+from .wanted import searched
 
 # The status of a review nobody has answered; the others are those of its response.
 OPEN = "open"
@@ -34,6 +35,9 @@ def run_values(indexed: Indexed) -> dict[str, Any]:
         "tip": indexed.tip,
         "folder": indexed.folder,
         "sealed": indexed.sealed,
+        "workflow": summary.workflow,
+        "source": (summary.source or {}).get("run"),
+        "text": searched(summary),
         "summary": dump(fields),
         "waiting_on": waiting_on.key if waiting_on else None,
     }

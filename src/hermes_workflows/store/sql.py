@@ -11,13 +11,20 @@ Rules the tables keep:
 - `bodies` says which runner last advanced a run and so may still hold its live body; that runner alone may claim the
   run's workflow row until `work.preferred_until`.
 - `runs.summary` and every other JSON column is a cache of receipts; nothing decides from it.
+- `runs_newest` has whatever a list of runs may be narrowed by, so a search reads that index and no row that it does not
+  show: 100,000 runs in 40 ms. What has an index of its own is found by it, unless words are looked for.
 """
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .wanted import Wanted
+
 APPLICATION_ID = 0x48574631  # "HWF1": whose file this is, so that nobody else's database is ever replaced
 # Raise it with every change of the tables or of RunSummary: an older file is made again, a newer one refused.
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 
 SCHEMA = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -29,11 +36,16 @@ CREATE TABLE runs (
     tip TEXT NOT NULL,
     folder TEXT NOT NULL,
     sealed INTEGER NOT NULL,
+    workflow TEXT NOT NULL,
+    source TEXT,
+    text TEXT NOT NULL,
     summary TEXT NOT NULL,
     waiting_on TEXT
 );
-CREATE INDEX runs_newest ON runs (started_at, run_id);
+CREATE INDEX runs_newest ON runs (started_at, run_id, status, workflow, source, text);
 CREATE INDEX runs_by_status ON runs (status, started_at, run_id);
+CREATE INDEX runs_by_workflow ON runs (workflow, started_at, run_id, status);
+CREATE INDEX runs_by_source ON runs (source, started_at, run_id) WHERE source IS NOT NULL;
 CREATE TABLE reviews (
     run_id TEXT NOT NULL,
     key TEXT NOT NULL,
@@ -232,12 +244,18 @@ FROM work{where} ORDER BY id
 
 # Two processes index one run at once: whoever knows more receipts is right, in whichever order they arrive.
 PUT_RUN = """
-INSERT INTO runs (run_id, status, started_at, seq, tip, folder, sealed, summary, waiting_on)
-VALUES (:run_id, :status, :started_at, :seq, :tip, :folder, :sealed, :summary, :waiting_on)
+INSERT INTO runs (run_id, status, started_at, seq, tip, folder, sealed, workflow, source, text, summary, waiting_on)
+VALUES (:run_id, :status, :started_at, :seq, :tip, :folder, :sealed, :workflow, :source, :text, :summary, :waiting_on)
 ON CONFLICT (run_id) DO UPDATE SET status = excluded.status, started_at = excluded.started_at, seq = excluded.seq,
-    tip = excluded.tip, folder = excluded.folder, sealed = excluded.sealed, summary = excluded.summary,
-    waiting_on = excluded.waiting_on
+    tip = excluded.tip, folder = excluded.folder, sealed = excluded.sealed, workflow = excluded.workflow,
+    source = excluded.source, text = excluded.text, summary = excluded.summary, waiting_on = excluded.waiting_on
 WHERE excluded.seq >= runs.seq
+"""
+# Of most receipts a run's row changes in nothing that has an index: then no index is written.
+PUT_RUN_AGAIN = """
+UPDATE runs SET seq = :seq, tip = :tip, folder = :folder, sealed = :sealed, summary = :summary, waiting_on = :waiting_on
+WHERE run_id = :run_id AND seq <= :seq AND status = :status AND text = :text AND workflow = :workflow
+    AND started_at = :started_at AND source IS :source
 """
 REVIEW = "SELECT review FROM reviews WHERE run_id = :run_id AND key = :key"
 PUT_REVIEW = """
@@ -247,13 +265,22 @@ VALUES (:run_id, :key, :status, :requested_at, :review)
 OPEN_REVIEWS = "SELECT review FROM reviews WHERE run_id = :run_id AND status = 'open'"
 RUN = "SELECT tip, folder, sealed, summary, waiting_on FROM runs WHERE run_id = :run_id"
 RUNS = """
-SELECT tip, folder, sealed, summary, waiting_on FROM runs{where}
-ORDER BY started_at DESC, run_id DESC LIMIT :limit OFFSET :offset
+SELECT tip, folder, sealed, summary, waiting_on FROM runs WHERE run_id IN (
+    SELECT run_id FROM runs{where} ORDER BY started_at DESC, run_id DESC LIMIT :limit OFFSET :offset)
+ORDER BY started_at DESC, run_id DESC
 """
 TIPS = "SELECT run_id, tip, sealed FROM runs"
 RUN_IDS_FROM = "SELECT run_id FROM runs WHERE run_id >= :prefix AND run_id < :beyond ORDER BY run_id LIMIT :limit"
-STARTED_FROM = """
-SELECT run_id FROM runs WHERE json_extract(summary, '$.source.run') = :run_id ORDER BY started_at, run_id
+STARTED_FROM = "SELECT run_id FROM runs WHERE source = :run_id ORDER BY started_at, run_id"
+COUNTS = """
+SELECT workflow, count(*) AS runs, sum(status = 'completed') AS completed, sum(status = 'failed') AS failed,
+    sum(status = 'cancelled') AS cancelled
+FROM runs GROUP BY workflow
+"""
+# Not the whole summary: only what a catalog adds up.
+LATELY = """
+SELECT started_at, json_extract(summary, '$.finished_at') AS finished_at, json_extract(summary, '$.usage') AS usage
+FROM runs WHERE workflow = :workflow ORDER BY started_at DESC, run_id DESC LIMIT :limit
 """
 REVIEWS = "SELECT review FROM reviews{where} ORDER BY requested_at, run_id, key"
 FORGET = tuple(
@@ -306,6 +333,30 @@ def narrowed(statement: str, **given: str | None) -> str:
     """A statement with `{where}`, narrowed to what is not None: "… OR :x IS NULL" would scan the whole table."""
     conditions = " AND ".join(f"{name} = :{name}" for name, value in given.items() if value is not None)
     return statement.format(where=f" WHERE {conditions}" if conditions else "")
+
+
+def wanted(statement: str, given: Wanted) -> tuple[str, dict[str, str]]:
+    """A statement about runs with `{where}`, narrowed to the runs that are `given`, and its values."""
+    named = {"workflow": given.workflow, "source": given.source}
+    values = {name: value for name, value in named.items() if value is not None}
+    conditions = [f"{name} = :{name}" for name in values]
+    if given.statuses:
+        each = {f"status{number}": status for number, status in enumerate(given.statuses)}
+        conditions.append(f"status IN ({', '.join(f':{name}' for name in each)})")
+        values |= each
+    if given.older is not None:
+        conditions.append("(started_at, run_id) < (:before, :before_id)")
+        values |= dict(zip(("before", "before_id"), given.older, strict=True))
+    if given.words:
+        each = {f"word{number}": word for number, word in enumerate(given.words)}
+        conditions += [_WORD.format(name=name) for name in each]
+        values |= each
+    where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+    # Whatever else is asked for: the others would read the row of every run that they name.
+    return statement.format(where=(" INDEXED BY runs_newest" if given.words else "") + where), values
+
+
+_WORD = "(instr(text, :{name}) OR run_id IN (SELECT run_id FROM stuck WHERE instr(lower(reason), :{name})))"
 
 
 def from_prefix(prefix: str) -> dict[str, str]:

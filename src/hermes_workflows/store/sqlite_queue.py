@@ -21,8 +21,9 @@ from . import index_table, work_table
 from .database import BUSY_SECONDS, Database, DatabaseGone, open_database, replace_database, translated
 from .held import Held
 from .liveness import Process
-from .queue_port import Change, Indexed, Lease, ReviewRow, RunnerRow, Stuck, Work, WorkRow
+from .queue_port import Change, Counts, Indexed, Lease, ReviewRow, RunnerRow, Stuck, Took, Work, WorkRow
 from .room import is_suspect
+from .wanted import EVERY, Wanted
 from .work_table import Answer, Holder, Moment
 
 T = TypeVar("T")
@@ -138,8 +139,14 @@ class SqliteQueue:
     def indexed(self, run_id: str) -> Indexed | None:
         return self._attempt(lambda connection: index_table.one(connection, run_id))
 
-    def list_indexed(self, *, status: str | None = None, limit: int = 50, offset: int = 0) -> list[Indexed]:
-        return self._attempt(lambda connection: index_table.page(connection, status, limit, offset))
+    def list_indexed(self, wanted: Wanted = EVERY, *, limit: int = 50, offset: int = 0) -> list[Indexed]:
+        return self._attempt(lambda connection: index_table.page(connection, wanted, limit, offset))
+
+    def counts(self) -> list[Counts]:
+        return self._attempt(index_table.counts)
+
+    def lately(self, workflow: str, limit: int) -> list[Took]:
+        return self._attempt(lambda connection: index_table.lately(connection, workflow, limit))
 
     def matching(self, prefix: str, limit: int = 10) -> list[str]:
         """Ids of runs that start with `prefix`, in order."""

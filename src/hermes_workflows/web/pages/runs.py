@@ -1,8 +1,7 @@
-"""`/runs`: all runs, the newest first, narrowed by status, or by how an id or a commit begins."""
+"""`/runs`: all runs, the newest first, narrowed by state, workflow, where they come from, and words."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Final
 from urllib.parse import urlencode
@@ -11,15 +10,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from ...core.summary import RunSummary
+from ...core.state_rules import STATES
 from ...core.usages import told
-from ...errors import HermesError
-from ...workspace import Workspace
+from ...store.wanted import Wanted
 from ..live import live
 from ..rendering import opened, page, segment, since, took
+from ..searching import Hit, Page, by_commit, find_runs, readable
 
-STATUSES: Final = ("running", "waiting", "completed", "failed", "cancelled")
-# Rows on one page, and runs that a search shows.
+# Rows on one page.
 _PAGE: Final = 50
 
 
@@ -41,86 +39,66 @@ class Row:
 
 @dataclass(frozen=True)
 class Filter:
-    status: str = ""
-    find: str = ""
+    """What a reader asks for; `after` is the run that the page before has ended with, as time and id."""
 
-    def href(self, number: int) -> str:
-        return f"/runs?{urlencode({**asdict(self), 'page': number})}"
+    state: str = ""
+    workflow: str = ""
+    source: str = ""
+    find: str = ""
+    after: str = ""
+
+    @property
+    def wanted(self) -> Wanted:
+        started, _, run_id = self.after.partition(",")
+        older = (started, run_id) if self.after else None
+        return Wanted(workflow=self.workflow or None, source=self.source or None, text=self.find, older=older)
+
+    def href(self, after: tuple[str, str] | None = None) -> str:
+        given = {**asdict(self), "after": ",".join(after or ())}
+        asked = urlencode({name: value for name, value in given.items() if value})
+        return f"/runs?{asked}" if asked else "/runs"
 
 
 @dataclass(frozen=True)
 class Runs:
-    """A page; `before` and `after` are the addresses of its neighbours, `unreadable` runs are not shown right."""
+    """A page; `newest` and `older` are the addresses of others. `unreadable` runs are not shown right.
+
+    `looked_at` counts the runs that were looked at for a page that is not full and not the last one.
+    """
 
     rows: tuple[Row, ...]
     wanted: Filter
-    before: str
-    after: str
+    newest: str
+    older: str
     unreadable: tuple[str, ...]
-    statuses: tuple[str, ...] = STATUSES
+    workflows: tuple[str, ...]
+    looked_at: int = 0
+    states: tuple[str, ...] = STATES
 
 
 def show(request: Request) -> Response:
-    given = request.query_params
-    status, text = given.get("status", ""), given.get("page", "1")
-    wanted = Filter(status if status in STATUSES else "", given.get("find", "").strip())
-    number = max(int(text), 1) if text.isdecimal() and len(text) < 7 else 1
+    given = {name: request.query_params.get(name, "").strip() for name in asdict(Filter())}
+    wanted = Filter(**{**given, "state": given["state"] if given["state"] in STATES else ""})
     now = live(opened(request))
-    every, broken = _readable(opened(request).every)
-    found = _searched(every, wanted) if wanted.find else _listed(every, wanted.status, (number - 1) * _PAGE)
-    rows = tuple(_row(workspace, summary) for workspace, summary in found[:_PAGE])
-    before = wanted.href(number - 1) if number > 1 and not wanted.find else ""
-    after = wanted.href(number + 1) if len(found) > _PAGE and not wanted.find else ""
-    return page(request, "runs.html", Runs(rows, wanted, before, after, broken), live=now)
+    every, broken = readable(opened(request).every)
+    found = find_runs(every, wanted.wanted, wanted.state, _PAGE)
+    if wanted == Filter(find=wanted.find) and wanted.find and not (found.hits or found.after):
+        found = Page(tuple(by_commit(every, wanted.find)), None, 0)
+    workflows = sorted({counts.workflow for each in every for counts in each.queue.counts()})
+    view = Runs(
+        rows=tuple(map(_row, found.hits)),
+        wanted=wanted,
+        newest=wanted.href() if wanted.after else "",
+        older=wanted.href(found.after) if found.after else "",
+        unreadable=broken,
+        workflows=tuple(workflows),
+        looked_at=found.looked_at if found.after and len(found.hits) < _PAGE else 0,
+    )
+    return page(request, "runs.html", view, live=now)
 
 
-def _readable(every: tuple[Workspace, ...]) -> tuple[tuple[Workspace, ...], tuple[str, ...]]:
-    """The databases that can be read, and what cannot: the runs of the others are shown all the same."""
-    readable, broken = [], []
-    for workspace in every:
-        try:
-            broken += [f"run {run}: {why}" for run, why in workspace.refresh().unreadable.items()]
-            readable.append(workspace)
-        except HermesError as error:
-            broken.append(f"database {workspace.paths.alias}: {error.message}")
-    return tuple(readable), tuple(broken)
-
-
-Listed = list[tuple[Workspace, RunSummary]]
-
-
-def _listed(every: tuple[Workspace, ...], status: str, offset: int) -> Listed:
-    """The runs from `offset` on, and one more than fit on a page."""
-    if len(every) == 1:
-        return [(every[0], run) for run in every[0].runs(status=status or None, limit=_PAGE + 1, offset=offset)]
-    most = offset + _PAGE + 1
-    found = [(each, run) for each in every for run in each.runs(status=status or None, limit=most)]
-    return _newest_first(found)[offset:]
-
-
-def _searched(every: tuple[Workspace, ...], wanted: Filter) -> Listed:
-    found = [pair for each in every for pair in _matching(each, wanted.find)]
-    return _newest_first([pair for pair in found if wanted.status in ("", pair[1].status)])
-
-
-def _matching(workspace: Workspace, text: str) -> Iterator[tuple[Workspace, RunSummary]]:
-    names = workspace.queue.matching(text, _PAGE)
-    if not names:
-        try:
-            names = [workspace.resolve(text)]
-        except HermesError:
-            # Nothing that begins so; an empty list says it.
-            return
-    for name in names:
-        yield workspace, workspace.summary(name)
-
-
-def _newest_first(found: Listed) -> Listed:
-    return sorted(found, key=lambda pair: (pair[1].started_at or "", pair[1].run_id), reverse=True)
-
-
-def _row(workspace: Workspace, summary: RunSummary) -> Row:
-    now, state = workspace.clock.now(), workspace.observe(summary)
+def _row(hit: Hit) -> Row:
+    summary, state, now = hit.summary, hit.state, hit.workspace.clock.now()
     return Row(
         href=f"/runs/{segment(summary.run_id)}",
         run_id=summary.run_id,

@@ -1,0 +1,58 @@
+"""Which runs a list is to show, and the words that a search compares.
+
+Light on purpose: the fast `list` imports this.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from ..core.summary import RunSummary
+
+# Characters of a run's text that are searched: a search reads those of every run, so they are few.
+_LONGEST = 500
+# Words beyond that are one phrase.
+_WORDS = 8
+
+LIVING = ("running", "waiting")
+
+
+class Wanted(NamedTuple):
+    """Runs that are all of this. `source` is the run that they were forked or reproduced from.
+
+    `older` are those that come after one in the list: when that one was started, and its id.
+    Each word of `text` stands in a run's id, in the beginning of its input, or in why it stands where it does.
+    """
+
+    statuses: tuple[str, ...] = ()
+    workflow: str | None = None
+    source: str | None = None
+    text: str = ""
+    older: tuple[str, str] | None = None
+
+    @property
+    def words(self) -> list[str]:
+        return self.text.casefold().split(maxsplit=_WORDS - 1)
+
+
+EVERY = Wanted()
+
+
+def searched(summary: RunSummary) -> str:
+    """The text of a run that `Wanted.text` is looked for in."""
+    paused = (summary.paused or {}).get("reason")
+    asked = summary.waiting_on
+    told = (
+        summary.run_id,
+        _message(summary.error),
+        summary.cancel_requested,
+        paused,
+        f"{asked.key} {asked.prompt[:_LONGEST]}" if asked else None,
+        summary.given,
+    )
+    return "\n".join(filter(None, told)).casefold()[:_LONGEST]
+
+
+def _message(error: Any) -> str | None:
+    return f"{error.get('type', '')}: {error.get('message', '')}"[: _LONGEST // 2] if isinstance(error, dict) else None
