@@ -18,7 +18,7 @@ help:
 	@echo "make soak     three runners for five minutes under everything; SOAK_SECONDS, SOAK_RUNS and SOAK_SEED are obeyed"
 	@echo "make check    format, lint, types, import rules, sizes"
 	@echo "make format   what check can mend by itself"
-	@echo "make bench    speed and memory, printed, never judged"
+	@echo "make bench    speed and memory against peers, never judged; ARGS=--quick for a look"
 	@echo "make docs     the documentation, into build/docs"
 	@echo "make clean    removes what these made, $(VENV) too; leaves .hermes alone"
 

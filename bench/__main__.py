@@ -1,103 +1,135 @@
-"""`make bench`: what this disk allows, and what the runtime makes of it, in one run on one disk.
+"""`make bench`: what this disk and two peers allow, and what the runtime makes of it, in one run on one disk.
 
-Rates are quoted as shares of the fsync limit measured right before and after, since disks and neighbours differ.
-The floors are those this version promises; none of them is a test.
+Ratios with their spread come first, since disks and neighbours differ; nothing here is a test.
+
+python -m bench --quick                            a minute, small forms
+python -m bench --only sequential,fan-out          some of it
+python -m bench --write docs/performance.md        all of it, into the table of a page
+python -m bench --read FILE.json --write PAGE.md   what was measured elsewhere
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import platform
-import statistics
 import subprocess
 import sys
 import tempfile
-import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
-STEPS = (100, 1_000, 10_000)
-FAN_OUT = 1_000
-FAN_OUT_CONCURRENCY = 32
-STARTS = 15
+from bench.machine import machine, versions
+from bench.pages import put
+from bench.peers import PEERS, Peers, Unavailable
+from bench.reading import rebuild, replay
+from bench.rows import Missing, Report, Row, as_json, as_markdown, as_text, from_json
+from bench.runners import many, memory
+from bench.sizes import QUICK, TINY, WHOLE, Place
+from bench.space import space
+from bench.starts import starts
+from bench.steps import fan_out, sequential
+from bench.waking import answers, idle
 
+Part = Callable[[Place], Iterator[Row | Missing]]
 
-def measured(folder: Path, workload: str, steps: int, concurrency: int = 4) -> dict[str, Any]:
-    command = [sys.executable, "-m", "bench.measuring", workload, str(steps), "--concurrency", str(concurrency)]
-    command += ["--folder", str(folder)]
-    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    return json.loads(output)
-
-
-def steps_lines(folder: Path, rounds: int) -> None:
-    print("\ndurable trivial steps, one run, one after the other (each one commit, durable before the next)")
-    print(
-        f"{'n':>7} {'steps/s':>9} {'fsync limit/s':>14} {'ratio':>7} {'first 10th':>11} {'last 10th':>10} {'growth':>7}"
-    )
-    for steps in STEPS:
-        results = [measured(folder, "sequential", steps) for _ in range(1 if steps > 1_000 else rounds)]
-        _print_row(_median(results))
-        if steps == max(STEPS) and results[0]["memory_early"]:
-            early, late = results[0]["memory_early"], results[0]["memory_late"]
-            print(f"        memory of the runner: {early} MiB early, {late} MiB late")
-
-
-def _median(results: list[dict[str, Any]]) -> dict[str, Any]:
-    return sorted(results, key=lambda each: each["ratio"])[len(results) // 2]
-
-
-def _print_row(row: dict[str, Any]) -> None:
-    first, last = row["first_tenth_ms"], row["last_tenth_ms"]
-    growth = last / first if first else float("nan")
-    print(
-        f"{row['steps']:>7,} {row['per_second']:>9,.0f} {row['anchor']:>14,.0f} {row['ratio']:>7.3f}"
-        f" {first:>8.2f} ms {last:>7.2f} ms {growth:>7.2f}"
-    )
+PARTS: dict[str, Part] = {
+    "sequential": sequential,
+    "fan-out": fan_out,
+    "runners": many,
+    "answers": answers,
+    "idle": idle,
+    "replay": replay,
+    "rebuild": rebuild,
+    "starts": starts,
+    "space": space,
+    "memory": memory,
+}
+SIZES = {"whole": WHOLE, "quick": QUICK, "tiny": TINY}
+JSON = Path("build") / "bench.json"
 
 
-def fan_out_line(folder: Path, rounds: int) -> None:
-    row = _median([measured(folder, "fan_out", FAN_OUT, FAN_OUT_CONCURRENCY) for _ in range(rounds)])
-    print(f"\none parallel of {FAN_OUT:,} trivial steps, --concurrency {FAN_OUT_CONCURRENCY}")
-    print(f"        {row['per_second']:,.0f} receipts/s where the fsync limit is {row['anchor']:,.0f}/s")
+def measured(place: Place, parts: list[str], quick: bool) -> Report:
+    """Everything, told row by row while it is measured. A part that fails is a line, and the others go on."""
+    report = Report(datetime.now(UTC).strftime("%Y-%m-%d"), quick, machine(place.folder), versions())
+    rows: list[Row] = []
+    missing: list[Missing] = []
+    for part in parts:
+        try:
+            for found in PARTS[part](place):
+                if isinstance(found, Row):
+                    rows.append(found)
+                    print(f"\n{as_text(found)}", flush=True)
+                else:
+                    missing.append(_told(found))
+        except (subprocess.CalledProcessError, OSError) as error:
+            missing.append(_told(Missing(part, _said(error))))
+    return replace(report, rows=rows, missing=missing, versions=report.versions | _peers(place, rows))
 
 
-def start_line() -> None:
-    with tempfile.TemporaryDirectory(prefix="hermes-bench-") as folder:
-        root = Path(folder)
-        cli = [str(Path(sys.executable).with_name("hermes-workflows"))]
-        subprocess.run([*cli, "init"], cwd=root, check=True, capture_output=True)
-        reference = "hermes_workflows.examples.reviewable_draft:reviewable_draft_workflow"
-        start = [*cli, "run", reference, "--id", "bench", "--input-json", '{"topic": "bench"}']
-        subprocess.run(start, cwd=root, check=True, capture_output=True)
-        bare = [sys.executable, "-c", "import click, sqlite3"]
-        ours = [*cli, "status", "--id", "bench"]
-        pairs = [(_seconds(bare, root), _seconds(ours, root)) for _ in range(STARTS)]
-    ratios = [one / other for other, one in pairs]
-    print("\nstart-up of `hermes-workflows status` against `python -c 'import click, sqlite3'`")
-    print(
-        f"        {statistics.median(one for _, one in pairs) * 1000:.0f} ms against"
-        f" {statistics.median(other for other, _ in pairs) * 1000:.0f} ms:"
-        f" {statistics.median(ratios):.2f} × (median of {STARTS} pairs)"
-    )
+def _told(missing: Missing) -> Missing:
+    print(f"\n{missing.name} was not measured: {missing.why}", flush=True)
+    return missing
 
 
-def _seconds(command: list[str], cwd: Path) -> float:
-    begin = time.perf_counter()
-    subprocess.run(command, cwd=cwd, check=True, capture_output=True)
-    return time.perf_counter() - begin
+def _said(error: Exception) -> str:
+    told = error.stderr if isinstance(error, subprocess.CalledProcessError) else None
+    lines = (told.decode() if isinstance(told, bytes) else told or "").strip().splitlines()
+    return f"{error}: {lines[-1]}" if lines else str(error)
+
+
+def _peers(place: Place, rows: list[Row]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for peer in PEERS:
+        if any(row.against == peer.label for row in rows):
+            try:
+                found[peer.name] = place.peers.version(peer)
+            except Unavailable:
+                continue
+    return found
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--size", choices=SIZES, default="whole", help="how much of everything (default: whole)")
+    parser.add_argument("--quick", action="store_const", dest="size", const="quick", help="the same as --size quick")
+    parser.add_argument("--rounds", type=int, help="how often what is compared takes turns")
+    parser.add_argument("--only", metavar="PART,…", help=f"of {', '.join(PARTS)}")
+    parser.add_argument("--no-peers", action="store_true", help="install nothing, compare with no peer")
+    parser.add_argument("--folder", type=Path, help="a folder on the disk to measure")
+    parser.add_argument("--json", type=Path, default=JSON, metavar="FILE", help=f"(default: {JSON})")
+    parser.add_argument("--read", type=Path, metavar="FILE", help="measure nothing: take what this file says")
+    parser.add_argument("--write", type=Path, metavar="PAGE", help="put the table between the comments of a page")
+    given = parser.parse_args()
+    given.parts = given.only.split(",") if given.only else list(PARTS)
+    if unknown := set(given.parts) - set(PARTS):
+        parser.error(f"there is no part {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
+    return given
+
+
+def _measured(given: argparse.Namespace) -> Report:
+    sizes = SIZES[given.size]
+    if given.rounds:
+        sizes = replace(sizes, rounds=given.rounds)
+    if given.no_peers:
+        sizes = replace(sizes, peers=())
+    with tempfile.TemporaryDirectory(prefix="hermes-bench-", dir=given.folder) as folder:
+        report = measured(Place(Path(folder), sizes, Peers()), given.parts, given.size != "whole")
+    given.json.parent.mkdir(parents=True, exist_ok=True)
+    given.json.write_text(json.dumps(as_json(report), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    print(f"\nAll of it is in {given.json}.", flush=True)
+    return report
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=3, help="how often the short measurements are repeated")
-    rounds = parser.parse_args().rounds
-    print(f"Python {platform.python_version()}, {platform.system()} {platform.release()}, {platform.machine()}")
-    # One folder, removed at the end: see `bench.measuring`.
-    with tempfile.TemporaryDirectory(prefix="hermes-bench-") as folder:
-        steps_lines(Path(folder), rounds)
-        fan_out_line(Path(folder), rounds)
-        start_line()
+    given = _arguments()
+    report = from_json(json.loads(given.read.read_text(encoding="utf-8"))) if given.read else _measured(given)
+    if given.write:
+        try:
+            put(given.write, as_markdown(report))
+        except ValueError as error:
+            sys.exit(str(error))
 
 
 if __name__ == "__main__":

@@ -8,67 +8,17 @@ Nothing is fsynced while the runs are made: they are the scenery. What is measur
 from __future__ import annotations
 
 import argparse
-import os
 import shutil
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
-from datetime import UTC, datetime, timedelta
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-from hermes_workflows.clock import SystemClock
-from hermes_workflows.core import layout
+from bench.scenery import end_of, ledger_in, make, run_name, started
+from bench.workspaces import PROGRAM, opened, settle
 from hermes_workflows.core.names import run_component
-from hermes_workflows.core.receipts import Author, Execution, RunEnded, RunRequest, RunStarted, draft
-from hermes_workflows.opening import open_workspace
-from hermes_workflows.registry import parse
-from hermes_workflows.store.git_ledger import GitLedger
-from hermes_workflows.store.ports import Entry
-from hermes_workflows.workspace import Surroundings
-
-BATCH = 500
-DAYS = 30
-BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
-
-
-def opened(folder: Path, durability: Any = "power") -> closing[GitLedger]:
-    path = folder / ".hermes" / "workflows.git"
-    path.parent.mkdir(exist_ok=True)
-    made = GitLedger.open(path, create=True, clock=SystemClock(), committer="bench", durability=durability)
-    return closing(made)
-
-
-def started(ledger: GitLedger, number: int, runs: int) -> str:
-    moment = BEGIN + timedelta(days=number * DAYS // runs)
-    receipt = RunStarted(
-        key="",
-        request=RunRequest(workflow="bench:nothing", input={"number": number}),
-        execution=Execution(started_at=moment, workspace=ledger.home),
-        path=layout.RUN,
-    )
-    run_id = f"run-{number:06}"
-    ledger.create(Entry(run_id, (draft(receipt, Author("workflow")),)), moment.strftime("%Y-%m-%d"))
-    return run_id
-
-
-def end_of(run_id: str) -> Entry:
-    receipt = RunEnded(
-        key="", status="completed", output=run_id, execution=Execution(finished_at=BEGIN), path=layout.RESULT
-    )
-    return Entry(run_id, (draft(receipt, Author("workflow")),))
-
-
-def make(folder: Path, runs: int) -> None:
-    """Finished runs, a batch at a time, sealed and packed as a runner would have."""
-    with opened(folder, "process") as ledger:
-        for begin in range(0, runs, BATCH):
-            names = [started(ledger, number, runs) for number in range(begin, min(begin + BATCH, runs))]
-            ledger.append([end_of(name) for name in names])
-            ledger.seal(keep=100)
 
 
 @contextmanager
@@ -79,7 +29,7 @@ def told(what: str) -> Iterator[None]:
 
 
 def measure(folder: Path, runs: int) -> None:
-    with opened(folder) as ledger:
+    with ledger_in(folder) as ledger:
         # Warm, as a runner is: it has sealed before.
         ledger.seal(keep=100)
         ledger.append([end_of(started(ledger, runs, runs))])
@@ -88,10 +38,10 @@ def measure(folder: Path, runs: int) -> None:
         ledger.append([end_of(started(ledger, runs + number, runs)) for number in range(1, 101)])
         with told("sealing a hundred more at once"):
             assert ledger.seal(keep=100) == 100
-    with opened(folder) as ledger, told("every run and its commit, read cold from git"):
+    with ledger_in(folder) as ledger, told("every run and its commit, read cold from git"):
         assert len(list(ledger.heads())) == runs + 101
-    oldest = "run-000000"
-    with opened(folder) as ledger, told("the oldest run by its id, cold, without an index"):
+    oldest = run_name(0)
+    with ledger_in(folder) as ledger, told("the oldest run by its id, cold, without an index"):
         assert ledger.head(oldest) is not None
     git = ["git", "-C", str(folder / ".hermes" / "workflows.git")]
     with told("the same by `git log --grep`"):
@@ -100,11 +50,9 @@ def measure(folder: Path, runs: int) -> None:
 
 
 def commands(folder: Path) -> None:
-    (folder / ".hermes" / "workflows.registry.json").write_text("{}")
-    program = str(Path(sys.executable).with_name("hermes-workflows"))
 
     def run(*arguments: str) -> Callable[[], object]:
-        return lambda: subprocess.run([program, *arguments], cwd=folder, check=True, capture_output=True)
+        return lambda: subprocess.run([PROGRAM, *arguments], cwd=folder, check=True, capture_output=True)
 
     for what, command in (
         ("`list`, the index deleted", run("list")),
@@ -119,9 +67,8 @@ def commands(folder: Path) -> None:
 
 
 def packing(folder: Path) -> None:
-    registry = parse("{}", folder / ".hermes" / "workflows.registry.json")
-    surroundings = Surroundings(SystemClock(), dict(os.environ))
-    with closing(open_workspace(registry, registry.database(None, folder), surroundings)) as workspace:
+    settle(folder)
+    with opened(folder) as workspace:
         for full in (False, True):
             with told("`maintenance run --full`" if full else "`maintenance run`"):
                 done = workspace.maintain(full=full)

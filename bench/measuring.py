@@ -1,6 +1,6 @@
 """One measurement in a process of its own: a workspace is made, a run goes through it, numbers come out as JSON.
 
-python -m bench.measuring sequential 1000 --concurrency 4
+python -m bench.measuring sequential 1000 --concurrency 4 --runs 1
 
 The workspace is left in the folder it was made in: freeing its files slows down for seconds every file that is made
 on the same disk after it, and so the next measurement.
@@ -11,34 +11,35 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shutil
 import tempfile
 import threading
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from hermes_workflows.clock import SystemClock
-from hermes_workflows.opening import open_workspace
-from hermes_workflows.registry import parse
-from hermes_workflows.runner.worker import Runner, RunnerOptions
-from hermes_workflows.workspace import Surroundings, Workspace
+from bench.workspaces import IDLE_SECONDS, new, opened, work_off
+from hermes_workflows.workspace import Workspace
 
 APPEND_BYTES = 2048
 
 
 @dataclass
 class Measured:
-    """`anchor` is 2 KB append + fsync a second right before and after, on the same disk; memory is in MiB."""
+    """`anchor` is 2 KB append + fsync a second right before and after, on the same disk; memory is in MB.
+
+    Times of tenths are those of the first run.
+    """
 
     workload: str
     steps: int
+    runs: int
     per_second: float
     anchor: float
     first_tenth_ms: float
     last_tenth_ms: float
     memory_early: float | None
     memory_late: float | None
+    memory_most: float | None
 
     @property
     def ratio(self) -> float:
@@ -57,12 +58,12 @@ def fsync_limit(folder: Path, count: int = 500) -> float:
 
 
 def resident() -> float | None:
-    """MiB of this process in memory; None where /proc does not tell."""
+    """MB of this process in memory; None where /proc does not tell."""
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[1])
     except (OSError, ValueError):
         return None
-    return pages * os.sysconf("SC_PAGE_SIZE") / (1 << 20)
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1_000_000
 
 
 class Sampler:
@@ -95,39 +96,30 @@ class Sampler:
         return round(near[len(near) // 2], 1)
 
 
-def open_here(root: Path) -> Workspace:
-    (root / ".hermes").mkdir()
-    registry = parse("{}", root / ".hermes" / "workflows.registry.json")
-    surroundings = Surroundings(SystemClock(), dict(os.environ))
-    return open_workspace(registry, registry.database(None, root), surroundings, create=True)
-
-
-def measure(workload: str, steps: int, concurrency: int, folder: Path | None = None) -> Measured:
+def measure(workload: str, steps: int, concurrency: int, folder: Path | None = None, runs: int = 1) -> Measured:
     """`folder` is where the workspace is made; the system's folder for temporary files when left out."""
-    root = Path(tempfile.mkdtemp(prefix="hermes-bench-", dir=folder))
-    shutil.copy(Path(__file__).with_name("workflows.py"), root / "workflows.py")
+    root = new(folder)
     before = fsync_limit(root)
-    workspace = open_here(root)
-    workspace.start(f"workflows.py:{workload}", {"steps": steps}, run_id="bench")
-    options = RunnerOptions("bench", concurrency=concurrency, idle_exit_after=0.05)
-    begin = time.perf_counter()
-    with Sampler() as memory:
-        Runner([workspace], options).run()
-    seconds = time.perf_counter() - begin - 0.05
-    after = fsync_limit(root)
-    tenths = _tenths(workspace, steps)
-    workspace.close()
-    return Measured(
-        workload, steps, steps / seconds, (before + after) / 2, *tenths, memory.around(0.15), memory.around(0.95)
-    )
+    with opened(root, create=True) as workspace:
+        for number in range(runs):
+            workspace.start(f"workflows.py:{workload}", {"steps": steps}, run_id=f"bench-{number}")
+        begin = time.perf_counter()
+        with Sampler() as memory:
+            work_off(workspace, concurrency)
+        seconds = time.perf_counter() - begin - IDLE_SECONDS
+        after = fsync_limit(root)
+        tenths = _tenths(workspace, steps)
+    rates = steps * runs / seconds, (before + after) / 2
+    used = memory.around(0.15), memory.around(0.95), max(memory.samples, default=None)
+    return Measured(workload, steps, runs, *rates, *tenths, *used)
 
 
 def _tenths(workspace: Workspace, steps: int) -> tuple[float, float]:
     """Milliseconds a step in the first and in the last tenth, by the receipts' own times."""
-    assert workspace.summary("bench").status == "completed"
+    assert workspace.summary("bench-0").status == "completed"
     times = [
         receipt.execution.finished_at.timestamp()
-        for receipt in workspace.ledger.read("bench")[1]
+        for receipt in workspace.ledger.read("bench-0")[1]
         if receipt.kind == "step" and receipt.execution.finished_at
     ]
     tenth = steps // 10
@@ -136,12 +128,13 @@ def _tenths(workspace: Workspace, steps: int) -> tuple[float, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("workload", choices=["sequential", "fan_out"])
+    parser.add_argument("workload", choices=["sequential", "fan_out", "kilobytes"])
     parser.add_argument("steps", type=int)
     parser.add_argument("--concurrency", type=int, default=4)
+    parser.add_argument("--runs", type=int, default=1, help="how many runs of so many steps live at once")
     parser.add_argument("--folder", type=Path, help="where the workspace is made, and left")
     given = parser.parse_args()
-    measured = measure(given.workload, given.steps, given.concurrency, given.folder)
+    measured = measure(given.workload, given.steps, given.concurrency, given.folder, given.runs)
     print(json.dumps({**asdict(measured), "ratio": measured.ratio}))
 
 
