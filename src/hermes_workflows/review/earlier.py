@@ -8,12 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ..core.changes import Change, changes
 from ..core.receipts import Receipt, ReviewReceipt
 from ..errors import HermesError
+from ..store.wanted import Wanted
 from .evidence import evidence_of
 
 if TYPE_CHECKING:
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 # A loop's scope, and what tells the same name of later calls apart.
 _LOOP = re.compile(r"(?:^|(?<=/))goal(?:-\d+)?/\d+(?=/)")
 _AGAIN = re.compile(r"-\d+(?=/|$)")
-# Among how many of the newest runs an older one is looked for, and how many of them are read.
-_BACK = 200
+# How many of the runs before it are read.
 _TRIES = 5
 
 
@@ -76,9 +75,8 @@ def _is_request(receipt: Receipt) -> bool:
 
 def _previous_run(workspace: Workspace, run_id: str, question: ReviewReceipt) -> tuple[str, ReviewReceipt] | None:
     this = workspace.summary(run_id)
-    same = (other for other in workspace.runs(limit=_BACK) if other.workflow == this.workflow)
-    older = (other for other in same if (other.started_at or "", other.run_id) < (this.started_at or "", run_id))
-    for other in islice(older, _TRIES):
+    older = Wanted(workflow=this.workflow, older=(this.started_at or "", run_id))
+    for other in workspace.runs(older, limit=_TRIES):
         try:
             return other.run_id, workspace.review(other.run_id, question.key).request
         except HermesError:

@@ -1,50 +1,68 @@
-"""How the runs of a workflow have gone: counts, durations and cost of the newest ones. Pure."""
+"""How the runs of a workflow have gone: all are counted, the newest say how long they took and cost."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from statistics import median
+from typing import Final
 
 from ..core.durations import duration
-from ..core.summary import RunSummary
 from ..core.timestamps import parse_time
 from ..core.usages import Sum, added, told
+from ..store.queue_port import Counts, Took
+from ..workspace import Workspace
+
+# So many of the newest runs of a workflow are looked at in each database.
+NEWEST: Final = 100
 
 
-@dataclass
+@dataclass(frozen=True)
 class Record:
-    """Of the runs that were looked at: how many there are by status, how long those that have ended took."""
+    """What the index knows of a workflow's runs, in all databases together."""
 
-    runs: int = 0
-    statuses: dict[str, int] = field(default_factory=dict)
-    seconds: list[float] = field(default_factory=list)
-    usage: Sum = field(default_factory=dict)
+    counts: tuple[Counts, ...] = ()
+    newest: tuple[Took, ...] = ()
 
-    def add(self, run: RunSummary) -> None:
-        self.runs += 1
-        self.statuses[run.status] = self.statuses.get(run.status, 0) + 1
-        self.usage = added(self.usage, run.usage)
-        if run.started_at and run.finished_at:
-            self.seconds.append((parse_time(run.finished_at) - parse_time(run.started_at)).total_seconds())
+    @property
+    def runs(self) -> int:
+        return sum(each.runs for each in self.counts)
 
     @property
     def facts(self) -> tuple[str, ...]:
-        """As people read it: `3 runs`, `67 % completed`, `half within 2 min`, `12 tokens in, …`."""
-        ended = sum(self.statuses.get(status, 0) for status in ("completed", "failed", "cancelled"))
-        good = self.statuses.get("completed", 0)
+        """As people read it: `67 % of 3 ended as completed`, `half of the newest 3 within 2 min`, `… USD`."""
+        good = sum(each.completed for each in self.counts)
+        ended = good + sum(each.failed + each.cancelled for each in self.counts)
+        seconds = [_seconds(each.started_at, each.finished_at) for each in self.newest if each.finished_at]
+        used: Sum = {}
+        for each in self.newest:
+            used = added(used, each.usage)
         told_of = (
-            f"{self.runs:,} {'run' if self.runs == 1 else 'runs'}",
             f"{100 * good // ended} % of {ended:,} ended as completed" if ended else "",
-            f"half of them within {duration(median(self.seconds))}" if self.seconds else "",
-            told(self.usage),
+            f"{self.runs - ended:,} not ended" if self.runs > ended else "",
+            f"half of the newest {len(seconds)} within {duration(median(seconds))}" if seconds else "",
+            f"the newest {len(self.newest)} used {told(used)}" if told(used) else "",
         )
         return tuple(filter(None, told_of))
 
 
-def records_of(runs: Iterable[RunSummary]) -> dict[str, Record]:
+def records_of(every: Sequence[Workspace]) -> Mapping[str, Record]:
     """By the name that runs record for their workflow."""
-    found: dict[str, Record] = {}
-    for run in runs:
-        found.setdefault(run.workflow, Record()).add(run)
-    return found
+    found: dict[str, list[Counts]] = {}
+    for workspace in every:
+        for counts in workspace.queue.counts():
+            found.setdefault(counts.workflow, []).append(counts)
+    return {name: Record(tuple(counts), _newest(every, name)) for name, counts in found.items()}
+
+
+def record_of(every: Sequence[Workspace], name: str) -> Record:
+    counts = [each for workspace in every for each in workspace.queue.counts() if each.workflow == name]
+    return Record(tuple(counts), _newest(every, name))
+
+
+def _newest(every: Sequence[Workspace], name: str) -> tuple[Took, ...]:
+    return tuple(took for workspace in every for took in workspace.queue.lately(name, NEWEST))
+
+
+def _seconds(began: str, ended: str | None) -> float:
+    return (parse_time(ended) - parse_time(began)).total_seconds() if began and ended else 0.0

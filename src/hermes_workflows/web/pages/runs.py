@@ -76,6 +76,11 @@ class Runs:
     states: tuple[str, ...] = STATES
 
 
+def runs_of(workflow: str) -> str:
+    """The address of the list of a workflow's runs."""
+    return Filter(workflow=workflow).href()
+
+
 def show(request: Request) -> Response:
     given = {name: request.query_params.get(name, "").strip() for name in asdict(Filter())}
     wanted = Filter(**{**given, "state": given["state"] if given["state"] in STATES else ""})

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from itertools import chain
 from typing import Any, Final
 
 from starlette.requests import Request
@@ -22,7 +21,7 @@ from ...loader import LoadedWorkflow
 from ...registry import WorkflowEntry
 from ...starting import new_run_id
 from ...workspace import Workspace
-from ..catalog import Record, records_of
+from ..catalog import Record, record_of, records_of
 from ..errors import status_of
 from ..forms import FormView, form_view
 from ..links import redirect
@@ -30,10 +29,9 @@ from ..opened import Opened
 from ..posted import Draft, edited, read
 from ..rendering import opened, page, segment
 from ..review_view import Notice
+from ..searching import readable
 from ..security import Form
-
-# So many of the newest runs of each database are looked at.
-_NEWEST: Final = 1000
+from .runs import runs_of
 
 
 @dataclass(frozen=True)
@@ -44,13 +42,15 @@ class Listed:
     href: str
     ref: str
     about: str
+    runs: int
+    runs_href: str
     facts: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Catalog:
     workflows: tuple[Listed, ...]
-    newest: int = _NEWEST
+    unreadable: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -81,11 +81,12 @@ class Known:
 
 def index(request: Request) -> Response:
     every = opened(request)
-    records = records_of(chain.from_iterable(each.runs(limit=_NEWEST) for each in every.every))
-    known = every.registry.workflows
-    named = [_listed(entry, records.pop(entry.ref, Record())) for entry in known.values()]
-    others = [Listed(name, "", name, "", record.facts) for name, record in sorted(records.items())]
-    return page(request, "workflows.html", Catalog((*named, *others)))
+    databases, broken = readable(every.every)
+    records, known = records_of(databases), every.registry.workflows
+    named = [_listed(entry, records.get(entry.ref, Record())) for entry in known.values()]
+    refs = {entry.ref for entry in known.values()}
+    others = [_unnamed(name, record) for name, record in sorted(records.items()) if name not in refs]
+    return page(request, "workflows.html", Catalog((*named, *others), broken))
 
 
 def show(request: Request) -> Response:
@@ -141,13 +142,19 @@ def _workspace(every: Opened, entry: WorkflowEntry) -> Workspace:
 
 def _view(known: Known, run_id: str, form: FormView | None, notice: Notice | None = None) -> WorkflowView:
     files = tuple((path, data.decode("utf-8", "replace")) for path, data in sorted(known.loaded.sources.items()))
-    listed = _listed(known.entry, records_of(known.workspace.runs(limit=_NEWEST)).get(known.loaded.ref, Record()))
+    known.workspace.refresh()
+    listed = _listed(known.entry, record_of([known.workspace], known.loaded.ref))
     about = listed.about or (known.loaded.definition.__doc__ or "").strip()
     return WorkflowView(replace(listed, about=about), run_id, form, files, notice)
 
 
 def _listed(entry: WorkflowEntry, record: Record) -> Listed:
-    return Listed(entry.alias, f"/workflows/{segment(entry.alias)}", entry.ref, entry.description, record.facts)
+    href, runs = f"/workflows/{segment(entry.alias)}", runs_of(entry.ref)
+    return Listed(entry.alias, href, entry.ref, entry.description, record.runs, runs, record.facts)
+
+
+def _unnamed(name: str, record: Record) -> Listed:
+    return Listed(name, "", name, "", record.runs, runs_of(name), record.facts)
 
 
 def _new_id(known: Known) -> str:
