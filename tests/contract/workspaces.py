@@ -68,7 +68,9 @@ class Desk:
     def append(self, run_id: str, *receipts: Receipt) -> None:
         self.ledger.append([Entry(run_id, tuple(draft(receipt, Author("workflow")) for receipt in receipts))])
 
-    def ask(self, key: str = "ok", run_id: str = "wf", expires: float | None = None) -> None:
+    def ask(
+        self, key: str = "ok", run_id: str = "wf", expires: float | None = None, returns: dict[str, Any] = ACTIONS
+    ) -> None:
         """What a runner records when the body asks; `expires` in seconds from now."""
         due = None if expires is None else self.now() + timedelta(seconds=expires)
         question = ReviewReceipt(
@@ -76,7 +78,7 @@ class Desk:
             key=key,
             status="requested",
             fingerprint="fp1:sha256:" + "0" * 64,
-            request=ReviewRequest(prompt="Ship it?", returns=ACTIONS),
+            request=ReviewRequest(prompt="Ship it?", returns=returns),
             execution=Execution(started_at=self.now(), expires_at=due, requested_after=0),
         )
         self.append(run_id, question)

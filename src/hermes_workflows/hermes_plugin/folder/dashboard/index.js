@@ -38,7 +38,8 @@
 
     function place(text) {
       const fresh = new DOMParser().parseFromString(text, "text/html");
-      for (const each of fresh.querySelectorAll("script, .skip")) each.remove();
+      // Keys belong to Hermes here.
+      for (const each of fresh.querySelectorAll("script, .skip, .keys")) each.remove();
       root.replaceChildren(...[...fresh.body.childNodes].map((each) => document.importNode(each, true)));
       const wrong = root.querySelector("[aria-invalid=true]");
       const target = here.includes("#") && root.getElementById(here.slice(here.indexOf("#") + 1));
