@@ -72,6 +72,8 @@ def _fresh(index: FastIndex, paths: DatabasePaths, run_id: str) -> RunSummary | 
     """What a run's row says; None when there is neither row nor ref, DatabaseGone when they differ."""
     row = index.indexed(run_id)
     tip = peek.read_ref(paths.receipts, peek.RUNS + run_component(run_id))
+    if peek.is_ahead(paths.receipts):
+        raise DatabaseGone("git is about to have more than it shows")
     # A sealed run has ended, and its ref may have been dropped.
     if tip == (row.tip if row else None) or (tip is None and row and row.sealed):
         return row.summary if row else None

@@ -49,6 +49,11 @@ def _locks(receipts: Path, mender: Mender, clock: Clock) -> Iterator[Finding]:
         what = f"{lock.path} has been there for {lasting(lock.age)}, as a git that was killed leaves it"
         hint = "`doctor --fix` takes it away; so does `rm` when no git is at work there"
         yield Finding("problem", what, hint, repair=partial(mender.sweep, lock))
+    for path, age in damage.bursts_kept(receipts, clock.now().timestamp()):
+        what = f"{path} has held receipts that git does not have yet for {lasting(age)}"
+        yield Finding(
+            "warning", what, "any command puts them in, unless their runner is suspended: let it go on, or end it"
+        )
 
 
 def _refs(paths: DatabasePaths, mender: Mender) -> Iterator[Finding]:

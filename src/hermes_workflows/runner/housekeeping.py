@@ -6,7 +6,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from ..errors import HermesError, TemporarilyLocked
-from ..store.maintenance import LOOSE_LIMIT, Housekeeper, loose_objects
+from ..store.maintenance import LOOSE_LIMIT, Housekeeper, clutter
 from .records import log
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Housekeeping:
         if now < self._look_at or (self._thread is not None and self._thread.is_alive()):
             return
         self._look_at = now + LOOK_SECONDS
-        if loose_objects(self._workspace.paths.receipts) >= (LOOSE_LIMIT if idle >= IDLE_SECONDS else BUSY_LIMIT):
+        if clutter(self._workspace.paths.receipts) >= (LOOSE_LIMIT if idle >= IDLE_SECONDS else BUSY_LIMIT):
             self._thread = threading.Thread(target=self._maintain, name="hermes-maintenance", daemon=True)
             self._thread.start()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import queue
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -143,6 +144,9 @@ class Runner:
         self._pool.close()
         for dispatcher in self._dispatchers:
             dispatcher.records.bodies.close()
+            # Who comes after the runner may look with plain git; what the disk refuses now is kept where it is durable.
+            with contextlib.suppress(HermesError):
+                dispatcher.records.workspace.ledger.land()
         self._decider.close()
 
     # -- the loop --------------------------------------------------------------------------------------------

@@ -56,6 +56,14 @@ def stale_locks(repository: Path, now: float) -> Iterator[StaleLock]:
             yield StaleLock(path, age, (found.st_ino, found.st_mtime_ns))
 
 
+def bursts_kept(repository: Path, now: float) -> Iterator[tuple[Path, float]]:
+    """Files of bursts that nobody has put into git for long (`ahead`), and for how many seconds."""
+    for path in sorted((repository / peek.AHEAD).glob("*[0-9a-f]")):
+        with contextlib.suppress(OSError):
+            if (age := now - path.stat().st_mtime) >= STALE_SECONDS:
+                yield path, age
+
+
 def _lock_files(repository: Path) -> Iterator[Path]:
     yield from repository.glob("*.lock")
     for folder in ("refs", "objects"):

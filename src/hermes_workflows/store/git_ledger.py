@@ -8,31 +8,32 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from ..core.clock import Clock
-from ..core.messages import receipts_message
 from ..core.names import check_run_id, run_component
 from ..core.receipts import Author, Receipt
 from ..errors import Conflict, IntegrityError, NotFound, StoreFailure, TemporarilyLocked
 from . import commits, peek, repository
-from .admission import Recorded, admit, check_entry, check_start
-from .adopting import Taken, adopt
+from .admission import check_entry, check_start
+from .adopting import adopt
+from .ahead import Ahead
 from .answers import Proposals
 from .arriving import Arrived, home_of, is_news
 from .bundles import write_tar
 from .case_folding import could_be_in_another_case
-from .commits import Commit
 from .durability import Barrier, Disk, Durability, disk_for
 from .lookup import Lookup
-from .objects import Objects
+from .objects import Batch, Objects
+from .planning import Plan, Planner
 from .ports import Adopted, Appended, Entry, Head, Outcome, Problem, Proposal, Rejected
 from .refs import Move, Patience, Refs
 from .repository import GENESIS
 from .sealing import Recall, Seal, Sealed, Sealer
 from .snapshots import Located, Snapshot, Snapshots
-from .trees import FILE, Item, Write
+from .trees import Write
 from .trust import Trust
 
 # Attempts against a writer that does not take our lock (git itself); each loses only to a ref that did move.
@@ -41,20 +42,12 @@ _ATTEMPTS = 20
 _GENESIS = bytes.fromhex(GENESIS)
 
 
-@dataclass(frozen=True)
-class _Plan:
-    """What one run's entries come to: their outcomes, the snapshot after them, and the ref's old value."""
-
-    run_id: str
-    old: str | None
-    outcomes: list[Outcome]
-    after: Snapshot | None
-
-
 class GitLedger:
     """`ports.Ledger` on a bare repository. Thread-safe; any number of processes."""
 
-    def __init__(self, path: Path, *, clock: Clock, disk: Disk, committer: str, patience: Patience) -> None:
+    def __init__(
+        self, path: Path, *, clock: Clock, disk: Disk, committer: str, patience: Patience, bursts: bool = False
+    ) -> None:
         """Use `open`; this takes the disk, which decides what a sync is."""
         self.path = path
         self._clock = clock
@@ -64,11 +57,14 @@ class GitLedger:
         self.objects = Objects(path, self.disk)
         self._refs = Refs(path, self.disk, patience)
         self._snapshots = Snapshots(self.objects)
+        self._planner = Planner(self._snapshots.trees, self._committer, clock)
         self._sealed = Sealed(path, self._snapshots)
         self._sealer = Sealer(path, self._refs, self._snapshots, self._sealed, self.disk)
         self._lookup = Lookup(path, self._snapshots)
         self._proposals = Proposals(path, self._snapshots, self._refs, self._sealed, self.disk)
         self._trust = Trust(path, self._refs, self._snapshots, self._sealed, self.disk)
+        self._ahead = Ahead(path, self.objects, self._refs, disk, patience, self._trust.hold_to)
+        self._bursts = bursts
         self._genesis_root = self._snapshots.trees.open(self._snapshots.commit(_GENESIS).tree)
 
     @classmethod
@@ -81,10 +77,13 @@ class GitLedger:
         durability: Durability = "power",
         committer: str,
         patience: Patience | None = None,
+        bursts: bool = False,
     ) -> GitLedger:
         """Open the repository at `path`, making it first when `create` is set and nothing is there.
 
         `committer` is the name of the runner in every commit; `durability` "process" is for tests.
+        With `bursts`, git may have the end of a burst of results a moment after it is durable (`ahead`); then the
+        ledger must be closed.
         Raises NotFound, IntegrityError (something else lies there), StoreFailure.
         """
         if create and not path.exists():
@@ -92,7 +91,9 @@ class GitLedger:
         # Recognised first: of something else, not even the file system is of interest.
         repository.workspace_id(path)
         disk = disk_for(path, durability)
-        return cls(path, clock=clock, disk=disk, committer=committer, patience=patience or Patience())
+        ledger = cls(path, clock=clock, disk=disk, committer=committer, patience=patience or Patience(), bursts=bursts)
+        ledger._ahead.settle_all(waiting=False)
+        return ledger
 
     def ask(self, recall: Recall) -> None:
         """See `Sealed.ask`."""
@@ -104,15 +105,15 @@ class GitLedger:
 
     def create(self, entry: Entry, day: str, adopted: Adopted | None = None) -> Appended:
         check_start(entry, day)
-        with self._writing([entry.run_id]) as barrier:
+        with self._writing([entry.run_id]) as barrier, self.objects.gathering() as batch:
             self._refuse_existing(entry.run_id)
             folder = f"runs/{day}/{run_component(entry.run_id)}"
             start = Snapshot(entry.run_id, _GENESIS, self._genesis_root, folder, self._snapshots, seq=-1)
             taken = None
             if adopted:
-                start, taken = adopt(start, self._lookup.at(adopted.commit), adopted, self._writer(barrier))
-            plan = self._plan(start, None, [replace(entry, decided_at=None)], barrier, taken)
-            if not self._move([plan], barrier)[0]:
+                start, taken = adopt(start, self._lookup.at(adopted.commit), adopted, batch.write)
+            plan = self._planner.plan(start, None, [replace(entry, decided_at=None)], batch.write, taken)
+            if not self._move([plan], batch, barrier)[0]:
                 raise Conflict(f"run {entry.run_id} exists already")
         outcome = plan.outcomes[0]
         assert isinstance(outcome, Appended)  # the folder was empty, so nothing could refuse the entry
@@ -198,6 +199,7 @@ class GitLedger:
         return write_tar(self._snapshots, head, target)
 
     def heads(self) -> Iterator[Head]:
+        self._settle()
         living = [self._locate(name, tip) for name, tip in peek.list_refs(self.path, peek.RUNS).items()]
         if not living and not (self.path / "objects").is_dir():
             raise peek.gone(self.path)
@@ -208,20 +210,24 @@ class GitLedger:
 
     def seal(self, keep: int = 1000) -> int:
         with _disk_errors(self.path):
+            self._ahead.land()
             return self._sealer.seal(Seal(self._committer, commits.commit_time(self._clock.now())), keep)
 
     def verify(self, run_id: str, tip: str | None = None) -> list[Problem]:
+        self.land()
         return self._trust.verify(bytes.fromhex(tip) if tip else self._current(run_id).tip, newest=tip is None)
 
     def verify_seals(self) -> list[Problem]:
         return self._trust.verify_seals()
 
     def goes_on_from(self, run_id: str, tip: str) -> bool:
+        self.land()
         return self._trust.goes_on_from(run_id, tip)
 
     def put_back(self, run_id: str, tip: str) -> bool:
         with _disk_errors(self.path):
-            return self._trust.put_back(run_id, tip)
+            self._ahead.land()
+            return self._trust.put_back(run_id, tip, partial(self._ahead.settle, writing=True))
 
     def rejected(self) -> Iterator[Rejected]:
         return self._trust.rejected()
@@ -233,7 +239,12 @@ class GitLedger:
         with _disk_errors(self.path):
             self._proposals.settle(proposal, refused=refused)
 
+    def land(self) -> None:
+        with _disk_errors(self.path):
+            self._ahead.land()
+
     def close(self) -> None:
+        self._ahead.close()
         self.objects.close()
         self._trust.close()
 
@@ -251,78 +262,52 @@ class GitLedger:
         self, entries: Sequence[Entry], waiting: dict[str, list[int]], outcomes: dict[int, Outcome]
     ) -> None:
         """One attempt for all runs in `waiting`; those that are settled leave it."""
-        with self._writing(waiting) as barrier:
+        with self._writing(waiting) as barrier, self.objects.gathering() as batch:
+            ahead = self._bursts and len(waiting) == 1 and self._ahead.takes(entries, partial(self._tip, writing=True))
+            if not ahead:
+                self._ahead.land(waiting)
             plans = [
-                self._plan_living(run_id, [entries[position] for position in positions], barrier)
+                self._plan_living(run_id, [entries[position] for position in positions], batch.write)
                 for run_id, positions in waiting.items()
             ]
-            moved = self._move(plans, barrier)
+            moved = self._record_ahead(plans[0], batch) if ahead else self._move(plans, batch, barrier)
         for plan, done in zip(plans, moved, strict=True):
             if done:
                 outcomes.update(zip(waiting.pop(plan.run_id), plan.outcomes, strict=True))
 
-    def _plan_living(self, run_id: str, entries: Sequence[Entry], barrier: Barrier) -> _Plan:
-        tip = self._trust.current(run_id, self._tip(run_id))
+    def _plan_living(self, run_id: str, entries: Sequence[Entry], write: Write) -> Plan:
+        tip = self._trust.current(run_id, self._tip(run_id, writing=True))
         # A sealed run has ended, so `admit` records nothing for it and the missing ref stays missing.
-        return self._plan(self._snapshot(run_id, tip), tip, entries, barrier)
+        return self._planner.plan(self._snapshot(run_id, tip), tip, entries, write)
 
-    def _plan(
-        self,
-        start: Snapshot,
-        old: str | None,
-        entries: Sequence[Entry],
-        barrier: Barrier,
-        taken: Taken | None = None,
-    ) -> _Plan:
-        """Ask for each entry in turn, on top of what the ones before it add, and write what is admitted.
-
-        `taken` is what a new run adopts: it stands in the commit of its start.
-        """
-        current = start
-        outcomes: list[Outcome] = []
-        for entry in entries:
-            answer = admit(entry, current, current.head())
-            if isinstance(answer, Recorded):
-                if taken:
-                    answer = Recorded({**answer.files, **taken.files}, (*answer.receipts, *taken.receipts))
-                base, current = current.tip.hex(), self._commit(current, entry, answer, barrier)
-                outcomes.append(Appended(current.head(), base, answer.receipts))
-            else:
-                outcomes.append(answer)
-        return _Plan(start.run_id, old, outcomes, current if current is not start else None)
-
-    def _commit(self, before: Snapshot, entry: Entry, recorded: Recorded, barrier: Barrier) -> Snapshot:
-        write = self._writer(barrier)
-        items = {f"{before.folder}/{path}": Item(FILE, write(b"blob", data)) for path, data in recorded.files.items()}
-        root = self._snapshots.trees.put(before.root, items, write)
-        commit = Commit(
-            tree=root.oid,
-            parents=(before.tip,),
-            message=receipts_message(before.run_id, recorded.receipts, len(items)),
-            author=commits.first_author((draft.author for draft in entry.drafts), self._committer),
-            committer=self._committer,
-            time=commits.commit_time(self._clock.now()),
-        )
-        seq = max((receipt.seq for receipt in recorded.receipts), default=before.last_seq)
-        return replace(before, tip=write(b"commit", commit.serialise()), root=root, seq=seq)
-
-    def _writer(self, barrier: Barrier) -> Write:
-        return lambda kind, body: self.objects.write(kind, body, barrier)
-
-    def _move(self, plans: Sequence[_Plan], barrier: Barrier) -> list[bool]:
+    def _move(self, plans: Sequence[Plan], batch: Batch, barrier: Barrier) -> list[bool]:
         """Move the refs of all plans that add something, behind one barrier; False where the ref had moved."""
         moves = {
             plan.run_id: Move(peek.RUNS + run_component(plan.run_id), plan.old, plan.after.tip.hex())
             for plan in plans
             if plan.after
         }
+        self.objects.put(batch, barrier)
         done = self._refs.move(list(moves.values()), barrier) if moves else []
         moved = dict(zip(moves, done, strict=True))
         for plan in plans:
             if plan.after and moved[plan.run_id]:
-                self._trust.moved(plan.run_id, plan.after.tip.hex())
-                self._snapshots.keep(plan.after, instead_of=bytes.fromhex(plan.old or ""))
+                self._added(plan.run_id, plan.old, plan.after)
         return [moved.get(plan.run_id, True) for plan in plans]
+
+    def _record_ahead(self, plan: Plan, batch: Batch) -> list[bool]:
+        """The same for a run in a burst: durable, and git has it soon. Nobody can have moved it meanwhile."""
+        if plan.after:
+            assert plan.old  # a burst goes on from a commit of ours
+            self._ahead.record(plan.run_id, plan.old, plan.after.tip.hex(), batch)
+            self._added(plan.run_id, plan.old, plan.after)
+        return [True]
+
+    def _added(self, run_id: str, old: str | None, after: Snapshot) -> None:
+        tip = after.tip.hex()
+        self._trust.moved(run_id, tip)
+        self._ahead.added(run_id, tip)
+        self._snapshots.keep(after, instead_of=bytes.fromhex(old or ""))
 
     def _refuse_existing(self, run_id: str) -> None:
         living = {name.removeprefix(peek.RUNS) for name in peek.ref_names(self.path, peek.RUNS)}
@@ -344,9 +329,18 @@ class GitLedger:
             pass
         return Located(Head(name.removeprefix(peek.RUNS), tip, ""), 0, b"", ended=False)
 
-    def _tip(self, run_id: str) -> str | None:
+    def _tip(self, run_id: str, *, writing: bool = False) -> str | None:
+        if tip := self._ahead.tip(run_id):
+            return tip
         check_run_id(run_id)
+        with _disk_errors(self.path):
+            self._ahead.settle(run_id, writing=writing)
         return peek.read_ref(self.path, peek.RUNS + run_component(run_id))
+
+    def _settle(self) -> None:
+        with _disk_errors(self.path):
+            self._ahead.land()
+            self._ahead.settle_all()
 
     def _current(self, run_id: str) -> Snapshot:
         return self._snapshot(run_id, self._tip(run_id))

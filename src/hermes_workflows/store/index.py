@@ -108,7 +108,8 @@ def refresh(ledger: Ledger, queue: Queue, run_id: str) -> Indexed | None:
 
     Raises IntegrityError or NewerSchema for receipts that cannot be read.
     """
-    head, known = ledger.head(run_id), queue.indexed(run_id)
+    # In this order: the row may name what git is about to have, and asking the ledger waits for that.
+    known, head = queue.indexed(run_id), ledger.head(run_id)
     if known is not None and (head is None or head.tip != known.tip) and _put_back(ledger, known):
         head = ledger.head(run_id)
     if head is None:

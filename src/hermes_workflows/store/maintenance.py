@@ -21,6 +21,7 @@ from pathlib import Path
 
 from ..errors import NotFound, StoreFailure, TemporarilyLocked
 from .git_binary import ENVIRONMENT
+from .packing import PACKED_FROM
 
 LOOSE_LIMIT = 15_000
 """Loose objects from which packing is worth the time: 2,000 receipts and 60 MB."""
@@ -64,6 +65,15 @@ def loose_objects(repository: Path) -> int:
         return len(os.listdir(repository / "objects" / _SAMPLE)) * _FOLDERS
     except FileNotFoundError:
         return 0
+
+
+def clutter(repository: Path) -> int:
+    """How much there is to tidy, in loose objects: a small pack slows reading as the objects in it would."""
+    try:
+        packs = sum(name.endswith(".pack") for name in os.listdir(repository / "objects" / "pack"))
+    except FileNotFoundError:
+        packs = 0
+    return loose_objects(repository) + packs * PACKED_FROM
 
 
 class Housekeeper:

@@ -205,6 +205,9 @@ class MemoryLedger:
     def settle(self, proposal: Proposal, *, refused: bool) -> None:
         pass
 
+    def land(self) -> None:
+        pass
+
     def close(self) -> None:
         pass
 

@@ -16,6 +16,7 @@ from ..errors import IntegrityError, StoreFailure
 RUNS = "refs/runs/"
 LEDGER = "refs/heads/ledger"
 REMOTES = "refs/remotes/"
+AHEAD = "hermes/ahead"
 
 _COMMIT_ID = re.compile(rb"[0-9a-f]{40}\n?\Z")
 _WORKSPACE = re.compile(rb"^\[hermes\][^\[]*?^\s*workspace\s*=\s*\"?([0-9A-Za-z._-]+)", re.MULTILINE)
@@ -82,9 +83,22 @@ def stamp(repository: Path) -> Stamp:
     """Two equal stamps mean that no run's ref moved in between; take it *before* reading what it vouches for.
 
     Every ref update of ours renames inside `refs/runs` and then gives that folder a time of its own (refs.py),
-    so two updates within one tick of the file system's clock differ as well.
+    so two updates within one tick of the file system's clock differ as well. Bursts only grow until git has them.
     """
-    return (*_stat(repository / RUNS), *_stat(repository / "packed-refs"), *_stat(repository / "refs/heads"))
+    refs = (*_stat(repository / RUNS), *_stat(repository / "packed-refs"), *_stat(repository / "refs/heads"))
+    return (*refs, sum(_stat(repository / AHEAD / name)[2] for name in _ahead(repository)))
+
+
+def is_ahead(repository: Path) -> bool:
+    """Whether receipts may be durable that git does not have yet (`ahead`)."""
+    return bool(_ahead(repository))
+
+
+def _ahead(repository: Path) -> list[str]:
+    try:
+        return os.listdir(repository / AHEAD)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
 
 
 def _stat(path: Path) -> Stamp:

@@ -202,4 +202,7 @@ class Ledger(Protocol):
     def settle(self, proposal: Proposal, *, refused: bool) -> None:
         """A pushed proposal was read: its branch goes, and what was refused is kept under another name."""
 
+    def land(self) -> None:
+        """Have everything that is recorded where plain git shows it. Raises StoreFailure, TemporarilyLocked."""
+
     def close(self) -> None: ...

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from ..core import layout
@@ -123,12 +123,20 @@ class Trust:
             return tip
         return seen if self._restore(run_id, seen) else tip
 
-    def put_back(self, run_id: str, tip: str) -> bool:
-        """Make the run go on from `tip`; whether its ref had to be moved for that."""
+    def put_back(self, run_id: str, tip: str, settle: Callable[[str], None]) -> bool:
+        """Make the run go on from `tip`; whether its ref had to be moved for that.
+
+        `settle`, called under the run's lock, waits for what others are putting into git.
+        """
         if self.goes_on_from(run_id, tip):
             return False
         with self._refs.locked([run_id]):
+            settle(run_id)
             return not self.goes_on_from(run_id, tip) and self._restore(run_id, tip)
+
+    def hold_to(self, run_id: str, tip: str) -> bool:
+        """The same for a tip that was acknowledged before its ref moved: whether the run leads back to it now."""
+        return self.goes_on_from(run_id, tip) or self._restore(run_id, tip)
 
     def _restore(self, run_id: str, tip: str) -> bool:
         ref = peek.RUNS + run_component(run_id)

@@ -1,0 +1,296 @@
+"""Bursts: receipts that one process adds to a run faster than git can take them one by one.
+
+The first receipts of a burst go into git as every other does. Once the same process adds to the same run again within
+20 ms, its next ones are made durable in a write-ahead file, with one sync each, and put into git together, a quarter
+of a second later at most, or as soon as anybody waits for them. Nothing that git shows is ever ahead of its objects;
+what it may lack is the end of a burst, and every reader of ours waits for that end, or puts it in when its writer has
+died. What people wait for, such as a question or a run's end, is in git before it counts as recorded.
+
+    a burst begins     its writer holds a lock on the run's file; others that want to read or add to the run ask for
+                       it (a file beside it) and wait for the lock
+    it is put into git objects, then the ref, as always; then the file goes, and the lock with it
+    its writer dies    the lock is free and the file is there: the next process that meets it does the same
+    it is suspended    who wants to write revokes the file after half a minute, and puts it into git; a record counts
+                       only if the file was not revoked when it was durable
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..core import layout
+from ..core.names import run_component
+from ..errors import HermesError, TemporarilyLocked
+from . import peek
+from .ahead_file import WANTED, AheadFile, Record, path_of
+from .durability import Disk
+from .objects import Batch, Objects
+from .ports import Entry
+from .refs import Move, Patience, Refs
+
+BEGINS_WITHIN = 0.02
+"""Seconds between two receipts of one run that make a burst: an agent's answer never comes so soon."""
+
+LANDS_WITHIN = 0.25
+"""Seconds that a receipt may be missing in git; few people see it, and what lands together is one pack."""
+
+_LARGEST = 16 << 20
+_LOOKS_EVERY = 0.005
+_READERS_WAIT = 2.0
+_REMEMBERED = 256
+_FAMILIES = frozenset({"step", "attempt"})
+
+Restore = Callable[[str, str], bool]
+
+
+@dataclass
+class _Burst:
+    """`old` and `tip` are commits (40 hex digits): where git has the run, and where it stands. `due` is monotonic."""
+
+    run_id: str
+    old: str
+    tip: str
+    file: AheadFile
+    batch: Batch
+    due: float
+
+
+class Ahead:
+    """The bursts of one ledger, and those of others as far as it must wait for them. Thread-safe."""
+
+    def __init__(
+        self, repository: Path, objects: Objects, refs: Refs, disk: Disk, patience: Patience, restore: Restore
+    ) -> None:
+        """`restore` moves a run's ref, which somebody has moved, to a commit of ours, and keeps where it was."""
+        self._repository = os.fspath(repository)
+        self._folder = f"{self._repository}/{peek.AHEAD}"
+        self._objects = objects
+        self._refs = refs
+        self._disk = disk
+        self._patience = patience
+        self._restore = restore
+        self._bursts: dict[str, _Burst] = {}
+        self._newest: OrderedDict[str, tuple[str, float]] = OrderedDict()
+        self._guard = threading.RLock()
+        self._thread: threading.Thread | None = None
+
+    def tip(self, run_id: str) -> str | None:
+        """Where a run stands that is in a burst of ours."""
+        burst = self._bursts.get(run_id)
+        return burst.tip if burst else None
+
+    # -- a burst of ours -------------------------------------------------------------------------------------
+
+    def takes(self, entries: Sequence[Entry], tip: Callable[[str], str | None]) -> bool:
+        """Whether these entries go on with a burst, or begin one. Under the run's lock."""
+        run_id = entries[0].run_id
+        if any(entry.run_id != run_id or not _are_results(entry) for entry in entries):
+            return False
+        burst = self._bursts.get(run_id)
+        if burst is not None:
+            return burst.file.size < _LARGEST
+        last, when = self._newest.get(run_id, ("", 0.0))
+        return bool(last) and self._patience.monotonic() - when < BEGINS_WITHIN and tip(run_id) == last
+
+    def added(self, run_id: str, tip: str) -> None:
+        """We have just put the run to `tip`."""
+        with self._guard:
+            self._newest[run_id] = (tip, self._patience.monotonic())
+            self._newest.move_to_end(run_id)
+            if len(self._newest) > _REMEMBERED:
+                self._newest.popitem(last=False)
+
+    def record(self, run_id: str, old: str, tip: str, batch: Batch) -> None:
+        """Make a step from `old` to `tip` durable, with the objects it brings. Under the run's lock. Raises OSError."""
+        with self._guard:
+            burst = self._bursts.get(run_id) or self._begin(run_id, old)
+            size = burst.file.size
+            try:
+                burst.file.append(bytes.fromhex(old), bytes.fromhex(tip), batch.objects)
+                self._disk.sync_file(burst.file.descriptor)
+                if burst.tip == burst.old:
+                    self._disk.sync_folder(self._folder)
+            except OSError:
+                burst.file.take_back(size)
+                if burst.tip == burst.old:
+                    self._done(burst)
+                raise
+            if not burst.file.is_ours():
+                # We were suspended for so long that somebody else has put the burst into git, without this record.
+                self._done(burst)
+                raise TemporarilyLocked(f"{run_id} went on elsewhere meanwhile", hint="try again")
+            burst.tip = tip
+            burst.batch.objects.update(batch.objects)
+
+    def land(self, run_ids: Iterable[str] | None = None) -> None:
+        """Put our bursts into git, of these runs or all. Raises StoreFailure, TemporarilyLocked, OSError."""
+        if self._bursts:
+            with self._guard:
+                for run_id in list(self._bursts if run_ids is None else run_ids):
+                    if burst := self._bursts.get(run_id):
+                        self._put(burst)
+
+    def close(self) -> None:
+        """The last chance of this process; what cannot be put into git now is durable, and waits for the next one."""
+        with contextlib.suppress(HermesError, OSError):
+            self.land()
+        with self._guard:
+            for burst in self._bursts.values():
+                self._forget(burst)
+                burst.file.close()
+            self._bursts.clear()
+
+    def _begin(self, run_id: str, old: str) -> _Burst:
+        if not os.path.isdir(self._folder):
+            os.mkdir(self._folder)
+            self._disk.sync_folder(os.path.dirname(self._folder))
+        file = AheadFile.make(self._repository, run_id)
+        burst = _Burst(run_id, old, old, file, Batch(), self._patience.monotonic() + LANDS_WITHIN)
+        self._objects.show(burst.batch)
+        self._bursts[run_id] = burst
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._watch, name="hermes-ahead", daemon=True)
+            self._thread.start()
+        return burst
+
+    def _put(self, burst: _Burst) -> None:
+        move = Move(peek.RUNS + run_component(burst.run_id), burst.old, burst.tip)
+        with contextlib.closing(self._disk.barrier()) as barrier:
+            self._objects.put(burst.batch, barrier)
+            moved = self._refs.move([move], barrier)[0]
+        # What was acknowledged comes before what somebody has put there meanwhile, past our locks.
+        if not moved and not self._restore(burst.run_id, burst.tip):
+            raise TemporarilyLocked(f"{move.ref} cannot be moved to {burst.tip[:12]}", hint="hermes-workflows doctor")
+        self._done(burst)
+
+    def _done(self, burst: _Burst) -> None:
+        del self._bursts[burst.run_id]
+        self._forget(burst)
+        burst.file.remove()
+
+    def _forget(self, burst: _Burst) -> None:
+        self._objects.hide(burst.batch)
+
+    def _watch(self) -> None:
+        """Put bursts into git when they are due or wanted, until there is none; a disk that refuses is asked again."""
+        while True:
+            time.sleep(_LOOKS_EVERY)
+            with self._guard:
+                now = self._patience.monotonic()
+                for burst in [burst for burst in self._bursts.values() if burst.due <= now or _is_wanted(burst)]:
+                    burst.due = now + LANDS_WITHIN
+                    with contextlib.suppress(HermesError, OSError):
+                        self._put(burst)
+                if not self._bursts:
+                    self._thread = None
+                    return
+
+    # -- bursts of others ------------------------------------------------------------------------------------
+
+    def settle(self, run_id: str, *, writing: bool = False) -> None:
+        """Wait until git has what others have recorded of the run, and put in what a dead one left.
+
+        A reader waits for a moment only, and then sees what git has. Whoever is `writing`, under the run's lock, does
+        not go on before: after `Patience.ours` a writer that lives and does nothing, since it is suspended, loses its
+        burst. Raises StoreFailure, OSError.
+        """
+        path = path_of(self._repository, run_id)
+        if os.path.exists(path) and run_id not in self._bursts:
+            self._wait(path, writing=writing)
+
+    def settle_all(self, *, waiting: bool = True) -> None:
+        """The same of every run, for a reader; without `waiting` only of those whose writers have died."""
+        try:
+            names = os.listdir(self._folder)
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        own = {burst.file.path for burst in list(self._bursts.values())}
+        for name in names:
+            path = f"{self._folder}/{name}"
+            if "." in name or path in own:
+                continue
+            if waiting:
+                self._wait(path, writing=False)
+            else:
+                with contextlib.suppress(OSError):
+                    self._take_over(path)
+
+    def _wait(self, path: str, *, writing: bool) -> None:
+        patience = self._patience
+        deadline = patience.monotonic() + (patience.ours if writing else _READERS_WAIT)
+        by_force = False
+        while True:
+            try:
+                self._take_over(path, by_force=by_force)
+                break
+            except BlockingIOError:
+                with contextlib.suppress(OSError):
+                    _touch(path + WANTED)
+            except OSError:
+                if writing:
+                    raise
+                return
+            if patience.monotonic() > deadline:
+                if not writing:
+                    return
+                by_force = True
+            patience.sleep(patience.pause / 5)
+        if not os.path.exists(path):
+            with contextlib.suppress(OSError):
+                os.unlink(path + WANTED)
+
+    def _take_over(self, path: str, *, by_force: bool = False) -> None:
+        """Put what a dead writer left into git. Raises BlockingIOError when it lives, and is not to be forced."""
+        file = AheadFile.take(path, by_force=by_force)
+        if file is None:
+            return
+        try:
+            run_id, records = file.records()
+            if records:
+                self._put_left(run_id, records[0].old.hex(), records[-1].new.hex(), _batch(records))
+            file.remove()
+        except BaseException:
+            file.close()
+            raise
+
+    def _put_left(self, run_id: str, old: str, tip: str, batch: Batch) -> None:
+        ref = peek.RUNS + run_component(run_id)
+        found = peek.read_ref(self._repository, ref)
+        if found == tip:
+            return  # it died between the ref and the file
+        with contextlib.closing(self._disk.barrier()) as barrier:
+            self._objects.put(batch, barrier)
+            if found == old and self._refs.move([Move(ref, old, tip)], barrier)[0]:
+                return
+            barrier.settle()
+        # It has gone on from there since, or it was moved past our locks.
+        self._restore(run_id, tip)
+
+
+def _are_results(entry: Entry) -> bool:
+    """What calls came to. A decision, a question, an end: of these git has each before it counts as recorded."""
+    places = [layout.place(draft.path) for draft in entry.drafts]
+    return entry.decided_at is None and all(place and place.family in _FAMILIES for place in places)
+
+
+def _batch(records: Sequence[Record]) -> Batch:
+    batch = Batch()
+    for record in records:
+        for kind, body in record.objects:
+            batch.write(kind, body)
+    return batch
+
+
+def _is_wanted(burst: _Burst) -> bool:
+    return os.path.exists(burst.file.path + WANTED)
+
+
+def _touch(path: str) -> None:
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644))

@@ -1,0 +1,196 @@
+"""One write-ahead file: the newest receipts of one run in a burst, durable, and not yet in git.
+
+    hermes-ahead 1 <run id>\\n
+    ( length of what follows the hash, 4 bytes | its SHA-1 | old commit | new commit | ( kind | length | body )* )*
+
+It lies in `hermes/ahead`, named by the hash of the run's id, from the first receipt of a burst until git has them all.
+Its writer holds a lock on it for as long. A file that can be locked was left by a writer that died, and whoever meets
+it puts what it holds into git. A record that a crash has cut short ends the file: it was never acknowledged.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import re
+import secrets
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from . import peek
+
+WANTED, REVOKED = ".wanted", ".revoked"
+"""Beside a file: somebody waits for it; somebody has taken it from a writer that lives."""
+
+_HEADER = re.compile(rb"hermes-ahead 1 ([A-Za-z0-9._-]+)\n")
+_KINDS = {b"b": b"blob", b"t": b"tree", b"c": b"commit"}
+_ID = 20
+# A run's first commit has no commit before it; then there is no burst yet, so this only guards the format.
+_LENGTH = struct.Struct(">L")
+
+
+@dataclass(frozen=True)
+class Record:
+    """One step of a run's ref, ids of 20 bytes, and the objects that it brought: id's kind and body."""
+
+    old: bytes
+    new: bytes
+    objects: tuple[tuple[bytes, bytes], ...]
+
+
+def path_of(repository: str, run_id: str) -> str:
+    """Where a run's file lies while there is one."""
+    return f"{repository}/{peek.AHEAD}/{hashlib.sha1(run_id.encode(), usedforsecurity=False).hexdigest()}"
+
+
+class AheadFile:
+    """An open and locked file. Not thread-safe."""
+
+    def __init__(self, descriptor: int, path: str) -> None:
+        self._descriptor = descriptor
+        self._end = os.fstat(descriptor).st_size
+        self.path = path
+
+    @classmethod
+    def make(cls, repository: str, run_id: str) -> AheadFile:
+        """An empty one, locked before anybody can see it. The caller holds the run's lock, and none exists."""
+        path = path_of(repository, run_id)
+        temporary = f"{repository}/hermes/pending/ahead-{secrets.token_hex(8)}"
+        descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            made = cls(descriptor, path)
+            made._write(b"hermes-ahead 1 %s\n" % run_id.encode())
+            # A link, unlike a rename, takes nobody's place.
+            os.link(temporary, path)
+        except OSError:
+            os.close(descriptor)
+            raise
+        finally:
+            os.unlink(temporary)
+        return made
+
+    @classmethod
+    def take(cls, path: str, *, by_force: bool = False) -> AheadFile | None:
+        """The file that a dead writer left, now locked by us; None when there is none any more.
+
+        `by_force` takes it from a living writer as well, whose records count no more from now on.
+        Raises BlockingIOError while its writer lives, or somebody else puts it into git.
+        """
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return None
+        try:
+            if by_force:
+                # Before anything is read: what is acknowledged after this is in no file that anybody reads.
+                os.close(os.open(path + REVOKED, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644))
+            else:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Locked after its writer had removed it: another one may lie there by now.
+            if _is_at(descriptor, path):
+                return cls(descriptor, path)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
+        return None
+
+    @property
+    def descriptor(self) -> int:
+        return self._descriptor
+
+    def append(self, old: bytes, new: bytes, objects: Mapping[bytes, tuple[bytes, bytes]]) -> None:
+        """Write a record; the caller syncs, and takes it back when that fails. Raises OSError."""
+        parts = [old, new]
+        for kind, body in objects.values():
+            parts += (kind[:1], _LENGTH.pack(len(body)), body)
+        payload = b"".join(parts)
+        self._write(_LENGTH.pack(len(payload)) + hashlib.sha1(payload, usedforsecurity=False).digest() + payload)
+
+    def take_back(self, size: int) -> None:
+        """Let the next record begin at `size` again: what stands there was not acknowledged."""
+        self._end = size
+
+    def records(self) -> tuple[str, list[Record]]:
+        """The run's id and what is recorded, up to the first record that is not whole. "" for no file of ours."""
+        data = self._content()
+        header = _HEADER.match(data)
+        if header is None:
+            return "", []
+        return header[1].decode(), list(_records(data, header.end()))
+
+    def is_ours(self) -> bool:
+        """Whether what was recorded until now counts: nobody has taken the file away by force."""
+        return _is_at(self._descriptor, self.path) and not os.path.exists(self.path + REVOKED)
+
+    def remove(self) -> None:
+        """Git has everything: the name goes, with what stands beside it, then the lock."""
+        if _is_at(self._descriptor, self.path):
+            for path in (self.path, self.path + WANTED, self.path + REVOKED):
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(path)
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the file and its lock; it stays for whoever comes next."""
+        os.close(self._descriptor)
+
+    @property
+    def size(self) -> int:
+        """In bytes."""
+        return self._end
+
+    def _write(self, data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            done = os.pwrite(self._descriptor, view, self._end)
+            self._end += done
+            view = view[done:]
+
+    def _content(self) -> bytes:
+        with open(self._descriptor, "rb", closefd=False) as file:
+            file.seek(0)
+            return file.read()
+
+
+def _records(data: bytes, position: int) -> Iterator[Record]:
+    newest = b""
+    while True:
+        start = position + _LENGTH.size + _ID
+        digest = data[position + _LENGTH.size : start]
+        if len(digest) < _ID:
+            return
+        position = start + _LENGTH.unpack_from(data, position)[0]
+        payload = data[start:position]
+        if hashlib.sha1(payload, usedforsecurity=False).digest() != digest:
+            return
+        record = _record(payload)
+        # What follows a record that failed half-way may be whole and of an earlier try: it goes on from nothing.
+        if record is None or newest not in (b"", record.old):
+            return
+        newest = record.new
+        yield record
+
+
+def _record(payload: bytes) -> Record | None:
+    objects = []
+    position = 2 * _ID
+    while position < len(payload):
+        kind = _KINDS.get(payload[position : position + 1])
+        start = position + 1 + _LENGTH.size
+        if kind is None or start > len(payload):
+            return None
+        position = start + _LENGTH.unpack_from(payload, position + 1)[0]
+        objects.append((kind, payload[start:position]))
+    return Record(payload[:_ID], payload[_ID : 2 * _ID], tuple(objects)) if position == len(payload) else None
+
+
+def _is_at(descriptor: int, path: str) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.stat(path))
+    except FileNotFoundError:
+        return False

@@ -1,0 +1,395 @@
+"""Receipts that are durable before git has them: nobody of ours misses one, whatever happens to their writer."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.contract.ledgers import (
+    append,
+    end_draft,
+    finished,
+    git,
+    impatient,
+    open_git,
+    record,
+    request_draft,
+    start,
+    step_draft,
+)
+from tests.contract.test_durability import cost, needs_ext4
+
+from hermes_workflows.errors import StoreFailure, TemporarilyLocked
+from hermes_workflows.store import ahead, ahead_file, peek
+from hermes_workflows.store.git_ledger import GitLedger
+from hermes_workflows.store.ports import Appended, Entry
+
+RUN = "refs/runs/wf_a"
+
+
+def opened(folder: Path, **options: Any) -> GitLedger:
+    return open_git(folder, **{"bursts": True, "patience": impatient(), **options})
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is put into git because time has passed: the tests say when."""
+    monkeypatch.setattr(ahead, "LANDS_WITHIN", 3600.0)
+    monkeypatch.setattr(ahead, "BEGINS_WITHIN", 3600.0)
+
+
+def burst(ledger: GitLedger, steps: int = 5) -> str:
+    """A run whose start is in git, and its steps ahead of it; the newest commit."""
+    start(ledger)
+    for n in range(steps):
+        newest = record(ledger, "wf_a", step_draft(f"s{n}")).head.tip
+    return newest
+
+
+def killed(ledger: GitLedger) -> None:
+    """What SIGKILL leaves: files, and no locks."""
+    for each in ledger._ahead._bursts.values():
+        each.file.close()
+    ledger._ahead._bursts.clear()
+
+
+def keys(ledger: GitLedger) -> list[str]:
+    return [receipt.key for receipt in ledger.read("wf_a")[1] if receipt.key]
+
+
+def in_git(ledger: GitLedger) -> str:
+    return git(ledger, "rev-parse", RUN).strip()
+
+
+def test_a_burst_is_read_at_once_where_it_is_made_and_git_has_it_when_it_lands(tmp_path: Path) -> None:
+    ledger = opened(tmp_path)
+    newest = burst(ledger)
+    head = ledger.head("wf_a")
+    assert head is not None
+    assert (head.tip, keys(ledger)) == (newest, ["s0", "s1", "s2", "s3", "s4"])
+    assert git(ledger, "rev-list", "--count", RUN).strip() == "2", "genesis and the start"
+    ledger.land()
+    assert in_git(ledger) == newest
+    assert git(ledger, "rev-list", "--count", RUN).strip() == "7"
+    assert not peek.is_ahead(ledger.path)
+    assert git(ledger, "fsck", "--full", "--strict") == ""
+
+
+@needs_ext4
+def test_a_step_of_a_burst_costs_one_fsync_and_no_file(tmp_path: Path) -> None:
+    ledger = opened(tmp_path, durability="power")
+    burst(ledger, 3)
+    files = sorted(ledger.path.rglob("*"))
+    for n in range(3, 6):
+        assert cost(ledger, lambda n=n: record(ledger, "wf_a", step_draft(f"s{n}"))) == {"objects": 0, "fsyncs": 1}  # type: ignore[misc]
+    assert sorted(ledger.path.rglob("*")) == files
+
+
+def test_a_long_burst_becomes_one_pack(tmp_path: Path) -> None:
+    ledger = opened(tmp_path)
+    burst(ledger, 40)
+    loose = int(git(ledger, "count-objects").split()[0])
+    ledger.land()
+    told = dict(line.split(": ") for line in git(ledger, "count-objects", "-v").splitlines())
+    assert (told["packs"], int(told["count"])) == ("1", loose)
+    assert git(ledger, "fsck", "--full", "--strict") == ""
+
+
+@pytest.mark.parametrize("draft", [request_draft("review"), end_draft()], ids=["a question", "an end"])
+def test_what_people_wait_for_is_in_git_before_it_counts(tmp_path: Path, draft: Any) -> None:
+    ledger = opened(tmp_path)
+    burst(ledger)
+    assert record(ledger, "wf_a", draft).head.tip == in_git(ledger)
+
+
+def test_a_decision_is_in_git_before_it_counts(tmp_path: Path) -> None:
+    ledger = opened(tmp_path)
+    burst(ledger)
+    seq = ledger.read("wf_a")[1][-1].seq
+    outcome = append(ledger, Entry("wf_a", (step_draft("decided"),), decided_at=seq))
+    assert isinstance(outcome, Appended)
+    assert outcome.head.tip == in_git(ledger)
+
+
+def test_slow_steps_are_in_git_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ahead, "BEGINS_WITHIN", 0.0)
+    ledger = opened(tmp_path)
+    assert burst(ledger) == in_git(ledger)
+
+
+def test_steps_of_many_runs_at_once_are_in_git_each(tmp_path: Path) -> None:
+    ledger = opened(tmp_path)
+    burst(ledger, 2)
+    start(ledger, "wf_b")
+    for outcome in ledger.append([Entry(run, (step_draft("both"),)) for run in ("wf_a", "wf_b")]):
+        assert isinstance(outcome, Appended)
+    assert not peek.is_ahead(ledger.path)
+    assert keys(ledger) == ["s0", "s1", "both"]
+
+
+def test_a_burst_lands_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ahead, "LANDS_WITHIN", 0.01)
+    ledger = opened(tmp_path)
+    newest = burst(ledger)
+    while thread := ledger._ahead._thread:
+        thread.join(10)
+    assert in_git(ledger) == newest
+
+
+def test_closing_lands(tmp_path: Path) -> None:
+    ledger = opened(tmp_path)
+    newest = burst(ledger)
+    ledger.close()
+    assert in_git(ledger) == newest
+
+
+# -- others ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        lambda ledger: ledger.head("wf_a").tip,
+        lambda ledger: ledger.read("wf_a")[0].tip,
+        lambda ledger: next(ledger.heads()).tip,
+        lambda ledger: record(ledger, "wf_a", step_draft("other")).base,
+    ],
+    ids=["head", "read", "heads", "append"],
+)
+def test_others_wait_until_git_has_what_they_ask_for(tmp_path: Path, look: Callable[[GitLedger], str]) -> None:
+    ledger = opened(tmp_path)
+    newest = burst(ledger)
+    assert look(opened(tmp_path)) == newest
+    assert not peek.is_ahead(ledger.path)
+
+
+def test_two_who_add_in_turns_lose_nothing(tmp_path: Path) -> None:
+    ledgers = [opened(tmp_path), opened(tmp_path)]
+    start(ledgers[0])
+    for n in range(24):
+        record(ledgers[n // 3 % 2], "wf_a", step_draft(f"s{n}"))
+    assert keys(ledgers[0]) == keys(ledgers[1]) == [f"s{n}" for n in range(24)]
+    for ledger in ledgers:
+        ledger.close()
+    assert git(ledgers[0], "fsck", "--full", "--strict") == ""
+
+
+def test_the_stamp_of_the_refs_moves_with_every_step_of_a_burst(tmp_path: Path) -> None:
+    ledger = opened(tmp_path)
+    seen = set()
+    start(ledger)
+    for n in range(5):
+        record(ledger, "wf_a", step_draft(f"s{n}"))
+        seen.add(peek.stamp(ledger.path))
+    ledger.land()
+    assert len(seen | {peek.stamp(ledger.path)}) == 6
+
+
+# -- writers that die --------------------------------------------------------------------------------------------
+
+
+def test_what_a_killed_writer_left_is_put_into_git_by_whoever_opens_the_ledger(tmp_path: Path) -> None:
+    ledger = opened(tmp_path)
+    newest = burst(ledger)
+    killed(ledger)
+    assert in_git(opened(tmp_path)) == newest
+    assert not peek.is_ahead(ledger.path)
+
+
+def test_what_a_killed_writer_left_is_put_into_git_by_whoever_asks_for_the_run(tmp_path: Path) -> None:
+    other, ledger = opened(tmp_path), opened(tmp_path)
+    newest = burst(ledger)
+    killed(ledger)
+    head = other.head("wf_a")
+    assert head is not None
+    assert head.tip == newest == in_git(ledger)
+
+
+def test_a_file_that_was_cut_short_holds_what_was_whole_before(tmp_path: Path) -> None:
+    ledger = opened(tmp_path)
+    tips = [start(ledger).head.tip, *(record(ledger, "wf_a", step_draft(f"s{n}")).head.tip for n in range(3))]
+    (path,) = (ledger.path / peek.AHEAD).iterdir()
+    whole = path.read_bytes()
+    killed(ledger)
+    shutil.copytree(ledger.path, tmp_path / "before")
+    seen = []
+    for length in range(len(whole), 0, -97):
+        shutil.rmtree(ledger.path)
+        shutil.copytree(tmp_path / "before", ledger.path)
+        path.write_bytes(whole[:length])
+        found = in_git(opened(tmp_path))
+        assert found in tips
+        seen.append(tips.index(found))
+    assert seen == sorted(seen, reverse=True)
+    assert {*seen} == {0, 1, 2, 3}
+
+
+@pytest.mark.parametrize("moment", range(12))
+def test_a_writer_that_dies_while_a_burst_lands_leaves_it_to_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: int
+) -> None:
+    class Killed(BaseException):
+        pass
+
+    ledger = opened(tmp_path)
+    newest = burst(ledger, 40 if moment % 2 else 5)
+    calls = 0
+    for name in ("rename", "link", "unlink"):
+        real = getattr(os, name)
+
+        def dying(*arguments: Any, real: Any = real, **options: Any) -> Any:
+            nonlocal calls
+            calls += 1
+            if calls > moment // 2:
+                raise Killed
+            return real(*arguments, **options)
+
+        monkeypatch.setattr(os, name, dying)
+    with pytest.raises(Killed):
+        ledger.land()
+    monkeypatch.undo()
+    killed(ledger)
+    assert in_git(opened(tmp_path)) == newest
+    assert len(keys(opened(tmp_path))) == (40 if moment % 2 else 5)
+    assert git(ledger, "fsck", "--full", "--strict").replace("dangling", "") == ""
+
+
+def test_a_file_that_came_back_after_its_run_went_on_changes_nothing(tmp_path: Path) -> None:
+    ledger = opened(tmp_path)
+    burst(ledger)
+    (path,) = (ledger.path / peek.AHEAD).iterdir()
+    left = path.read_bytes()
+    newest = record(ledger, "wf_a", end_draft()).head.tip
+    path.write_bytes(left)
+    assert in_git(opened(tmp_path)) == newest
+    assert not path.exists()
+    opened(tmp_path).seal(keep=0)
+    path.write_bytes(left)
+    assert opened(tmp_path).head("wf_a").tip == newest  # type: ignore[union-attr]
+    assert peek.read_ref(ledger.path, RUN) is None
+    assert not path.exists()
+
+
+def test_a_foreign_file_is_no_burst(tmp_path: Path) -> None:
+    finished(opened(tmp_path), "wf_a")
+    folder = tmp_path / "workflows.git" / peek.AHEAD
+    folder.mkdir()
+    for name, content in (
+        ("a" * 40, b""),
+        ("b" * 40, b"\0" * 4096),
+        ("c" * 40, b"hermes-ahead 1 wf_a\n" + b"\xff" * 999),
+    ):
+        (folder / name).write_bytes(content)
+    assert len(list(opened(tmp_path).heads())) == 1
+
+
+# -- writers that live, and do not go on -------------------------------------------------------------------------
+
+
+def test_a_reader_does_not_wait_long_for_a_writer_that_is_suspended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ahead, "_READERS_WAIT", 0.01)
+    suspend(monkeypatch)
+    ledger = opened(tmp_path)
+    newest = burst(ledger)
+    other = opened(tmp_path)
+    assert other.head("wf_a").tip == in_git(ledger) != newest  # type: ignore[union-attr]
+
+
+def test_a_suspended_writer_loses_its_burst_and_nothing_that_was_acknowledged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suspend(monkeypatch)
+    ledger = opened(tmp_path)
+    newest = burst(ledger)
+    other = opened(tmp_path, patience=impatient(ours=0.01))
+    assert record(other, "wf_a", step_draft("other")).base == newest
+    with pytest.raises(TemporarilyLocked):
+        record(ledger, "wf_a", step_draft("late"))
+    record(ledger, "wf_a", step_draft("later"))
+    ledger.close()
+    other.close()
+    assert keys(opened(tmp_path)) == ["s0", "s1", "s2", "s3", "s4", "other", "later"]
+    assert not peek.is_ahead(ledger.path)
+    assert git(ledger, "fsck", "--full", "--strict") == ""
+
+
+def test_a_writer_that_was_suspended_while_others_went_on_lands_nothing_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suspend(monkeypatch)
+    ledger = opened(tmp_path)
+    burst(ledger)
+    other = opened(tmp_path, patience=impatient(ours=0.01))
+    newest = record(other, "wf_a", step_draft("other")).head.tip
+    ledger.land()
+    assert in_git(ledger) == newest
+    assert list(ledger.rejected()) == []
+
+
+def suspend(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing lands by itself, also when somebody waits for it."""
+    monkeypatch.setattr(ahead, "_is_wanted", lambda burst: False)
+
+
+# -- trouble -----------------------------------------------------------------------------------------------------
+
+
+def test_what_was_acknowledged_comes_before_what_git_was_made_to_show_meanwhile(tmp_path: Path) -> None:
+    ledger = opened(tmp_path)
+    first = start(ledger).head.tip
+    record(ledger, "wf_a", step_draft("landed"))
+    ledger.land()
+    newest = record(ledger, "wf_a", step_draft("ahead")).head.tip
+    git(ledger, "update-ref", RUN, first)
+    ledger.land()
+    assert in_git(ledger) == newest
+    assert [each.commit for each in ledger.rejected()] == [first]
+
+
+@pytest.mark.parametrize("killed_after", [False, True])
+def test_a_full_disk_refuses_a_step_and_keeps_those_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed_after: bool
+) -> None:
+    ledger = opened(tmp_path)
+    newest = burst(ledger)
+    real = os.pwrite
+
+    def full(descriptor: int, data: Any, offset: int) -> int:
+        if len(data) > 500:
+            return real(descriptor, bytes(data[:300]), offset)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as disk:
+        disk.setattr(os, "pwrite", full)
+        with pytest.raises(StoreFailure, match="No space left"):
+            record(ledger, "wf_a", step_draft("big", "x" * 2000))
+    if killed_after:
+        killed(ledger)
+        assert in_git(opened(tmp_path)) == newest
+    else:
+        record(ledger, "wf_a", step_draft("small"))
+        killed(ledger)
+        assert keys(opened(tmp_path)) == ["s0", "s1", "s2", "s3", "s4", "small"]
+
+
+def test_records_are_read_as_they_were_written(tmp_path: Path) -> None:
+    (tmp_path / "hermes/pending").mkdir(parents=True)
+    (tmp_path / peek.AHEAD).mkdir()
+    file = ahead_file.AheadFile.make(str(tmp_path), "wf_a")
+    ids = [bytes([n]) * 20 for n in range(4)]
+    objects = {ids[0]: (b"blob", b""), ids[1]: (b"tree", b"t" * 70_000), ids[2]: (b"commit", b"c\n")}
+    file.append(ids[0], ids[1], objects)
+    file.append(ids[1], ids[2], {})
+    file.append(ids[3], ids[0], {})
+    name, records = file.records()
+    # The last one does not go on from the one before: it is left of an earlier try.
+    assert (name, [(each.old, each.new) for each in records]) == ("wf_a", [(ids[0], ids[1]), (ids[1], ids[2])])
+    assert records[0].objects == tuple(objects.values())
+    file.close()
