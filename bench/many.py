@@ -25,7 +25,7 @@ from typing import Any
 from starlette.testclient import TestClient
 
 from hermes_workflows.clock import SystemClock
-from hermes_workflows.core.summary import Event, RunSummary
+from hermes_workflows.core.summary import Event, OpenReview, RunSummary
 from hermes_workflows.core.timestamps import render_time
 from hermes_workflows.opening import open_workspace
 from hermes_workflows.registry import Registry, parse
@@ -69,6 +69,7 @@ def rows(runs: int, home: str, now: datetime) -> Iterator[Indexed]:
             calls={"completed": 10},
             usage={"cost_usd": 0.01, "input_tokens": 1200, "output_tokens": 300},
             recent=events,
+            open_reviews={"ok": OpenReview("ok", "Ship it?", None, started, None, {})} if status == "waiting" else {},
             source={"run": f"{name}-{number - WORKFLOWS:08}", "how": "fork"} if number % 50 == 49 else None,
             given=" ".join(chance.choices(words, k=25)),
         )
