@@ -4,17 +4,20 @@
 VENV ?= .venv
 BIN := $(abspath $(VENV))/bin
 ARGS ?=
+HERMES_VENV ?= build/hermes
+HERMES_VERSION ?= 0.19.*
 
 export PYTHON
 # Tests and the demo start programs of their own: those must not take this make's job slots for theirs.
 unexport MAKEFLAGS MFLAGS MAKELEVEL
 
-.PHONY: help demo test test-agents soak check format bench docs clean
+.PHONY: help demo test test-agents test-hermes soak check format bench docs clean
 
 help:
 	@echo "make demo     the README's quickstart, in a temporary workspace"
 	@echo "make test     the tests"
 	@echo "make test-agents   the presets against the real agent programs, which it installs; ARGS=claude for one"
+	@echo "make test-hermes   the plugin in the real Hermes Agent, which it installs; HERMES_VERSION is obeyed"
 	@echo "make soak     three runners for five minutes under everything; SOAK_SECONDS, SOAK_RUNS and SOAK_SEED are obeyed"
 	@echo "make check    format, lint, types, import rules, sizes"
 	@echo "make format   what check can mend by itself"
@@ -33,6 +36,10 @@ test:
 test-agents:
 	@sh scripts/environment.sh $(VENV)
 	@$(BIN)/python scripts/test_agents.py $(ARGS)
+
+test-hermes:
+	@sh scripts/hermes_environment.sh $(HERMES_VENV) "$(HERMES_VERSION)"
+	@$(HERMES_VENV)/bin/python -m pytest tests/hermes -n auto $(ARGS)
 
 soak:
 	@sh scripts/environment.sh $(VENV) dev
