@@ -12,6 +12,9 @@ from tests.contract.workspaces import SHIP, Desk, person
 from tests.web.browser import app_of, browser, waiting_desk
 from tests.web.calling import ran
 
+from hermes_workflows.finding import Found
+from hermes_workflows.web.run_view import run_view
+
 HOSTILE = "<script>alert(1)</script>\n![x](https://evil.example/p.png)"
 
 
@@ -65,6 +68,19 @@ def test_a_commit_shows_the_run_as_it_was_then(made: Desk, client: TestClient) -
     assert "This is the run as commit" in page
     assert '<span class="state waiting">Waiting</span>' in page
     assert "As it is now" not in client.get("/runs/wf").text
+
+
+def test_a_run_that_moves_while_its_page_is_made_is_no_past_one(made: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    find = made.workspace.find
+
+    def found(text: str) -> Found:
+        found = find(text)
+        ran(made, "meanwhile")
+        return found
+
+    monkeypatch.setattr(made.workspace, "find", found)
+    view = run_view(made.workspace, "wf")
+    assert (view.past, view.moves) == (False, True)
 
 
 def test_a_call_shows_request_output_and_transcript(made: Desk, client: TestClient) -> None:

@@ -25,6 +25,8 @@ from .opened import Opened
 
 HERE: Final = Path(__file__).parent
 NAVIGATION: Final = (("Inbox", "/"), ("Runs", "/runs"), ("Workflows", "/workflows"), ("Runners", "/runners"))
+# Pages that are found from another one: where they belong, by how their address begins.
+_SECTIONS: Final = {"reviews": "/", "calls": "/runs", "compare": "/runs", "actions": "/runs", "source": "/runs"}
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,12 @@ class Shell:
     absent: tuple[str, ...] = ()
     live: Live | None = None
     navigation: tuple[tuple[str, str], ...] = NAVIGATION
+
+    @property
+    def section(self) -> str:
+        """The entry of the navigation that the page belongs to, when it is not that page itself."""
+        first = self.path.split("/")[1]
+        return _SECTIONS.get(first, f"/{first}")
 
     def href(self, address: str) -> Markup:
         return href(self.link, address)

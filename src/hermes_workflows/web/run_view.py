@@ -135,6 +135,9 @@ def run_view(workspace: Workspace, name: str, notice: Notice | None = None) -> R
 def _is_newest(workspace: Workspace, found: Found) -> bool:
     if found.remote is not None or found.key is not None:
         return False
+    if not found.commit:
+        # By its id it is as it is now, also when it has moved since it was read.
+        return True
     head = workspace.ledger.head(found.run_id)
     return head is not None and head.tip == found.head.tip
 
