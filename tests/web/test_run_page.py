@@ -59,6 +59,15 @@ def test_the_timeline_has_a_bar_for_each_call_as_long_as_it_took(client: TestCli
     assert bars == [("open", "0", "1000"), ("completed", "0", "333"), ("failed", "667", "333")]
 
 
+def test_the_run_before_it_is_one_click_away_to_be_compared(made: Desk, client: TestClient) -> None:
+    assert "previous run" not in client.get("/runs/wf").text
+    made.clock.advance(60)
+    made.workspace.start("flow.py:plain", run_id="other")
+    made.start("next")
+    page = client.get("/runs/next").text
+    assert '<li>previous run <a href="/runs/wf"><code>wf</code></a> (<a href="/compare?a=wf&amp;b=next">' in page
+
+
 def test_a_commit_shows_the_run_as_it_was_then(made: Desk, client: TestClient) -> None:
     (then,) = re.findall(r'href="/runs/([^"]+)">this moment', client.get("/runs/wf").text)
     made.workspace.answer("wf", "ok", SHIP, person())

@@ -15,8 +15,10 @@ from ..core.summary import RunSummary, summarize
 from ..core.timestamps import parse_time
 from ..core.usages import told
 from ..finding import Found, split
+from ..store.wanted import Wanted
 from ..workspace import Workspace
 from .actions import Offer, offers
+from .doing import InQueue, in_queue
 from .evidence import Piece, piece_of
 from .rendering import segment, since, took
 from .review_view import Notice
@@ -77,6 +79,7 @@ class RunView:
     cost: str
     related: tuple[Related, ...]
     questions: tuple[tuple[str, str], ...]
+    queue: InQueue
     pieces: tuple[Piece, ...]
     tree: tuple[Node, ...]
     left_out: int
@@ -110,6 +113,7 @@ def run_view(workspace: Workspace, name: str, notice: Notice | None = None) -> R
     outline = Outline(found.receipts, _CALLS)
     shown = name if past else found.run_id
     standing = _as_recorded(summary) if past else _standing(workspace.observe(summary))
+    queue = InQueue() if past or summary.ended else in_queue(workspace.observed(summary), now)
     return RunView(
         run_id=found.run_id,
         name=shown,
@@ -123,10 +127,11 @@ def run_view(workspace: Workspace, name: str, notice: Notice | None = None) -> R
         cost=told(summary.usage),
         related=_related(workspace, summary),
         questions=() if past else _questions(summary),
+        queue=queue,
         pieces=_pieces(found),
         tree=_nodes(tree_of(outline.calls), split(shown)[0]),
         left_out=outline.left_out,
-        timeline=timeline_of(found.receipts, outline.calls, _end(summary, past, now)),
+        timeline=timeline_of(found.receipts, outline.calls, _end(summary, past, now), queue.calls),
         offers=offers(shown, summary, standing.state, past=past),
         notice=notice,
     )
@@ -170,6 +175,8 @@ def _related(workspace: Workspace, summary: RunSummary) -> tuple[Related, ...]:
     if summary.superseded_by:
         found.append(("superseded by", summary.superseded_by))
     found += [("taken up by", run) for run in workspace.queue.started_from(summary.run_id)]
+    older = Wanted(workflow=summary.workflow, older=(summary.started_at or "", summary.run_id))
+    found += [("previous run", row.summary.run_id) for row in workspace.queue.list_indexed(older, limit=1)]
     return tuple(_with(summary.run_id, how, run) for how, run in found)
 
 
