@@ -27,9 +27,7 @@ def _folder(inside: Inside) -> Path:
 
 def _everything(place: Path) -> dict[str, Any]:
     return {
-        path.relative_to(place).as_posix(): path.read_bytes() if path.is_file() else None
-        for path in place.rglob("*")
-        if path.name != "plugins"
+        path.relative_to(place).as_posix(): path.read_bytes() if path.is_file() else None for path in place.rglob("*")
     }
 
 

@@ -132,7 +132,7 @@ def _run(document: Any) -> str:
 
 
 def _question(document: Any) -> str:
-    from ..cli.show import pretty
+    from ..cli.writing import pretty
 
     request = document["request"]
     lines = [f"{document['workflow_id']} asks {document['key']} ({document['status']}):", *_block(request["prompt"])]
@@ -150,7 +150,7 @@ def _said(text: Any) -> str:
 
 
 def _block(value: Any) -> list[str]:
-    from ..cli.show import pretty
+    from ..cli.writing import pretty
 
     text = value if isinstance(value, str) else pretty(value)
     cut = text if len(text) <= _TEXT else f"{text[:_TEXT]}\n… {len(text) - _TEXT:,} more characters"

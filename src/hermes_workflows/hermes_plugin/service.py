@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, Final
 from ..cli.look import receipt_document
 from ..cli.review import question_document
 from ..cli.seen import shown_of
-from ..cli.show import as_json, review_document, status_document
+from ..cli.show import review_document, status_document
 from ..cli.told import call_facts, run_facts
+from ..cli.writing import as_json
 from ..core.encoding import Plain, parse
 from ..core.outline import calls_of
 from ..core.receipts import Provenance
