@@ -12,7 +12,7 @@ from ..registry import DEFAULT_DB, DEFAULT_SQLITE, FILE, FOLDER, Registry
 from ..sources import workflows_in
 from .doctor import registry_doctor
 from .scope import Scope, Session, output_options, scoped
-from .show import columns
+from .writing import columns
 
 _SKIPPED = {"node_modules", "site-packages", "dist-packages", "__pycache__", "build", "dist"}
 
