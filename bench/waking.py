@@ -21,7 +21,7 @@ IDLE_PERCENT = 0.5
 
 _PATIENCE = 60.0
 # What a runner does on its first rounds is no part of being idle.
-_SETTLING = 2.0
+_SETTLING = 5.0
 
 
 @contextmanager
@@ -79,7 +79,7 @@ def idle(place: Place) -> Iterator[Row | Missing]:
         workspace.start("workflows.py:asked", {"steps": 1}, run_id="bench")
         with _runner(root) as pid:
             _until(lambda: workspace.reviews(run_id="bench"))
-            time.sleep(min(_SETTLING, place.sizes.idle))
+            time.sleep(min(_SETTLING, 2 * place.sizes.idle))
             before, begin = _cpu_seconds(pid), time.monotonic()
             time.sleep(place.sizes.idle)
             after, passed = _cpu_seconds(pid), time.monotonic() - begin
