@@ -144,7 +144,7 @@ def test_what_is_wrong_is_said_at_its_field_and_what_was_typed_stays() -> None:
     draft = read(SCHEMA, form)
     errors = draft.check(SCHEMA)
     view = by_name(form_view(SCHEMA, draft.value, errors))
-    assert "is no JSON" in view["free"].errors[0]
+    assert "is not JSON" in view["free"].errors[0]
     assert view["free"].text == "{bad"
     draft = read(SCHEMA, form | {"f/free": ["{}"]})
     view = by_name(form_view(SCHEMA, draft.value, draft.check(SCHEMA)))
