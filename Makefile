@@ -11,7 +11,7 @@ export PYTHON
 # Tests and the demo start programs of their own: those must not take this make's job slots for theirs.
 unexport MAKEFLAGS MFLAGS MAKELEVEL
 
-.PHONY: help demo test test-agents test-hermes soak check format bench docs clean
+.PHONY: help demo test test-agents test-hermes soak check format bench pictures docs clean
 
 help:
 	@echo "make demo     the README's quickstart, in a temporary workspace"
@@ -22,6 +22,7 @@ help:
 	@echo "make check    format, lint, types, import rules, sizes"
 	@echo "make format   what check can mend by itself"
 	@echo "make bench    speed and memory against peers, never judged; ARGS=--quick for a look"
+	@echo "make pictures   the dashboard as README and docs show it, into docs/pictures; needs a Chromium"
 	@echo "make docs     the documentation, into build/docs"
 	@echo "make clean    removes what these made, $(VENV) too; leaves .hermes alone"
 
@@ -65,6 +66,11 @@ format:
 bench:
 	@sh scripts/environment.sh $(VENV)
 	@$(BIN)/python -m bench $(ARGS)
+
+pictures:
+	@sh scripts/environment.sh $(VENV) dev
+	@PICTURES=docs/pictures $(BIN)/python -m pytest tests/web/real/test_pictures.py -q
+	@echo "Look at them before they are committed: docs/pictures"
 
 docs:
 	@sh scripts/environment.sh $(VENV) docs

@@ -14,6 +14,7 @@ from tests.web.calling import ran
 
 from hermes_workflows.finding import Found
 from hermes_workflows.web.run_view import run_view
+from hermes_workflows.web.timeline import Bar
 
 HOSTILE = "<script>alert(1)</script>\n![x](https://evil.example/p.png)"
 
@@ -66,6 +67,15 @@ def test_the_run_before_it_is_one_click_away_to_be_compared(made: Desk, client: 
     made.start("next")
     page = client.get("/runs/next").text
     assert '<li>previous run <a href="/runs/wf"><code>wf</code></a> (<a href="/compare?a=wf&amp;b=next">' in page
+
+
+@pytest.mark.parametrize(
+    ("x", "width", "begins"),
+    [(100, 500, (104, "start")), (100, 20, (124, "start")), (980, 20, (976, "end")), (500, 20, (524, "start"))],
+)
+def test_a_label_stands_where_it_has_room(x: int, width: int, begins: tuple[int, str]) -> None:
+    bar = Bar("draft/1/write", "completed", "", x, 0, width)
+    assert (bar.text_x, bar.anchor) == begins
 
 
 def test_a_commit_shows_the_run_as_it_was_then(made: Desk, client: TestClient) -> None:

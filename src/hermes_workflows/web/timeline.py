@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, Literal
 
 from ..core.durations import duration
 from ..core.outline import Line, Ran, outcome
@@ -16,6 +16,8 @@ from .doing import Doing
 WIDTH: Final = 1000
 _NARROWEST: Final = 4
 _ROW: Final = 22
+# The width of one character of a label, at most.
+_LETTER: Final = 8
 
 
 @dataclass(frozen=True)
@@ -30,13 +32,21 @@ class Bar:
     width: int
 
     @property
-    def anchor(self) -> str:
-        """Which end of the label stands at the bar: that of a short bar in the right half stands before it."""
-        return "end" if self.x > WIDTH // 2 and self.width < WIDTH // 4 else "start"
+    def _around(self) -> Literal["within", "after", "before"]:
+        """Where the label has room."""
+        long = len(self.label) * _LETTER + 8
+        if long <= self.width:
+            return "within"
+        return "after" if self.x + self.width + long <= WIDTH or self.x < WIDTH // 2 else "before"
+
+    @property
+    def anchor(self) -> Literal["start", "end"]:
+        """Which end of the label stands at `text_x`."""
+        return "end" if self._around == "before" else "start"
 
     @property
     def text_x(self) -> int:
-        return self.x + (4 if self.anchor == "start" else -4)
+        return {"within": self.x + 4, "after": self.x + self.width + 4, "before": self.x - 4}[self._around]
 
     @property
     def text_y(self) -> int:

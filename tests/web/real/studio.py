@@ -14,6 +14,7 @@ from tests.web.browser import TOKEN
 from tests.web.real.tabs import DEADLINE, tab
 
 from hermes_workflows.clock import SystemClock
+from hermes_workflows.core.clock import Clock
 from hermes_workflows.registry import load
 from hermes_workflows.web.app import create_app
 from hermes_workflows.web.settings import WebSettings
@@ -127,8 +128,14 @@ def working(made: Studio) -> Iterator[None]:
 @contextmanager
 def visited(chromium: Any, made: Studio, **options: Any) -> Iterator[Any]:
     """A tab at the inbox of the dashboard over `made`."""
-    registry = load(made.site.root / ".hermes" / "workflows.registry.json")
-    around = Surroundings(SystemClock(), {})
+    with dashboard(chromium, made.site, SystemClock(), **options) as page:
+        yield page
+
+
+@contextmanager
+def dashboard(chromium: Any, site: Site, clock: Clock, **options: Any) -> Iterator[Any]:
+    registry = load(site.root / ".hermes" / "workflows.registry.json")
+    around = Surroundings(clock, {})
     settings = WebSettings(registry, tuple(registry.dbs.values()), around, TOKEN, by="ana", kind="human")
     with tab(chromium, create_app(settings), **options) as page:
         yield page
