@@ -35,6 +35,7 @@ class Shell:
 
     Every address goes through `link` or `href`.
     `absent` says of each database that no runner serves what to do. With `live` the page is kept up to date.
+    A page that is a file says in `as_of` when it was true, asks nothing, and names moments instead of ages.
     """
 
     waiting: int
@@ -44,6 +45,7 @@ class Shell:
     absent: tuple[str, ...] = ()
     live: Live | None = None
     navigation: tuple[tuple[str, str], ...] = NAVIGATION
+    as_of: str = ""
 
     @property
     def section(self) -> str:
@@ -54,6 +56,12 @@ class Shell:
     def href(self, address: str) -> Markup:
         return href(self.link, address)
 
+    def ago(self, moment: str, age: str) -> str:
+        return moment if self.as_of else f"{age} ago"
+
+    def until(self, moment: str, left: str) -> str:
+        return moment if self.as_of else left
+
 
 def opened(request: Request) -> Opened:
     found: Opened = request.app.state.opened
@@ -62,9 +70,13 @@ def opened(request: Request) -> Opened:
 
 def page(request: Request, template: str, view: Any, *, status: int = 200, live: Live | None = None) -> HTMLResponse:
     """Render `template` with `view`; it may block, so handlers are plain functions, which run in a thread."""
-    every = opened(request)
-    shell = Shell(_waiting(every), request.state.csrf, within(request.scope), link_of(request), _absent(every), live)
+    shell: Shell = getattr(request.state, "shell", None) or _served(request, live)
     return HTMLResponse(_TEMPLATES.get_template(template).render(view=view, shell=shell), status)
+
+
+def _served(request: Request, live: Live | None) -> Shell:
+    every = opened(request)
+    return Shell(_waiting(every), request.state.csrf, within(request.scope), link_of(request), _absent(every), live)
 
 
 def segment(text: str) -> str:
