@@ -11,7 +11,7 @@ import pytest
 from tests.contract.queues import run
 
 from hermes_workflows.store import index_table, sql
-from hermes_workflows.store.wanted import LIVING, Wanted
+from hermes_workflows.store.wanted import LIVING, Wanted, WantedReviews
 
 NEWEST = ("2026-11-29T12:00:00.000Z", "r")
 
@@ -58,6 +58,27 @@ def test_a_list_reads_one_index_and_only_the_rows_that_it_shows(
 
 def test_runs_that_have_not_ended_are_found_without_reading_a_row(connection: sqlite3.Connection) -> None:
     assert "COVERING INDEX runs_" in listing(connection, Wanted(LIVING))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "index"),
+    [
+        (WantedReviews(), "SCAN reviews USING COVERING INDEX reviews_in_order"),
+        (WantedReviews("open"), "SEARCH reviews USING COVERING INDEX reviews_by_status"),
+        (WantedReviews("completed", "flow", "ana"), "SEARCH reviews USING COVERING INDEX reviews_by_status"),
+    ],
+)
+def test_a_page_of_the_inbox_reads_only_the_questions_that_it_shows(
+    connection: sqlite3.Connection, wanted: WantedReviews, index: str
+) -> None:
+    given = wanted._asdict()
+    for statement in (sql.INBOX, sql.COUNT_REVIEWS):
+        found = plan(connection, sql.narrowed(statement, **given), **given, limit=9, offset=0)
+        assert index in found
+    assert "SEARCH reviews USING PRIMARY KEY" in plan(
+        connection, sql.narrowed(sql.INBOX, **given), **given, limit=9, offset=0
+    )
+    assert "COVERING INDEX reviews_by_status" in plan(connection, sql.OPEN_QUESTIONS)
 
 
 @pytest.mark.parametrize(

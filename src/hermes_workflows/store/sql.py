@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 APPLICATION_ID = 0x48574631  # "HWF1": whose file this is, so that nobody else's database is ever replaced
 # Raise it with every change of the tables or of RunSummary: an older file is made again, a newer one refused.
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 
 SCHEMA = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -51,10 +51,13 @@ CREATE TABLE reviews (
     key TEXT NOT NULL,
     status TEXT NOT NULL,
     requested_at TEXT NOT NULL,
+    workflow TEXT NOT NULL,
+    assignee TEXT,
     review TEXT NOT NULL,
     PRIMARY KEY (run_id, key)
 ) WITHOUT ROWID;
-CREATE INDEX reviews_by_status ON reviews (status, requested_at);
+CREATE INDEX reviews_by_status ON reviews (status, requested_at, run_id, key, workflow, assignee);
+CREATE INDEX reviews_in_order ON reviews (requested_at, run_id, key, workflow, assignee);
 CREATE TABLE work (
     id INTEGER PRIMARY KEY,
     run_id TEXT NOT NULL,
@@ -259,8 +262,8 @@ WHERE run_id = :run_id AND seq <= :seq AND status = :status AND text = :text AND
 """
 REVIEW = "SELECT review FROM reviews WHERE run_id = :run_id AND key = :key"
 PUT_REVIEW = """
-INSERT OR REPLACE INTO reviews (run_id, key, status, requested_at, review)
-VALUES (:run_id, :key, :status, :requested_at, :review)
+INSERT OR REPLACE INTO reviews (run_id, key, status, requested_at, workflow, assignee, review)
+VALUES (:run_id, :key, :status, :requested_at, :workflow, :assignee, :review)
 """
 OPEN_REVIEWS = "SELECT review FROM reviews WHERE run_id = :run_id AND status = 'open'"
 RUN = "SELECT tip, folder, sealed, summary, waiting_on FROM runs WHERE run_id = :run_id"
@@ -283,6 +286,15 @@ SELECT started_at, json_extract(summary, '$.finished_at') AS finished_at, json_e
 FROM runs WHERE workflow = :workflow ORDER BY started_at DESC, run_id DESC LIMIT :limit
 """
 REVIEWS = "SELECT review FROM reviews{where} ORDER BY requested_at, run_id, key"
+# As with runs: an index says which, and only what a page shows is read.
+INBOX = """
+SELECT review, workflow FROM reviews WHERE (run_id, key) IN (
+    SELECT run_id, key FROM reviews{where} ORDER BY requested_at, run_id, key LIMIT :limit OFFSET :offset)
+ORDER BY requested_at, run_id, key
+"""
+COUNT_REVIEWS = "SELECT count(*) AS total FROM reviews{where}"
+ASKED = "SELECT DISTINCT workflow, assignee FROM reviews{where}"
+OPEN_QUESTIONS = "SELECT run_id, key FROM reviews WHERE status = 'open' ORDER BY requested_at, run_id, key"
 FORGET = tuple(
     f"DELETE FROM {table} WHERE run_id = :run_id" for table in ("runs", "reviews", "work", "bodies", "stuck")
 )

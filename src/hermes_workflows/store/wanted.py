@@ -39,6 +39,14 @@ class Wanted(NamedTuple):
 EVERY = Wanted()
 
 
+class WantedReviews(NamedTuple):
+    """Questions that are all of this: of a status (`open`, or that of an answer), of a workflow, put to somebody."""
+
+    status: str | None = None
+    workflow: str | None = None
+    assignee: str | None = None
+
+
 def searched(summary: RunSummary) -> str:
     """The text of a run that `Wanted.text` is looked for in."""
     paused = (summary.paused or {}).get("reason")

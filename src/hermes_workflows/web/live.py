@@ -67,7 +67,7 @@ def _of_run(workspace: Workspace, run: str) -> object:
 
 def _of_all(workspace: Workspace) -> object:
     runs = [(run.run_id, run.seq) for run in workspace.runs(limit=_NEWEST)]
-    return runs, [(row.run_id, row.key) for row in workspace.reviews()]
+    return runs, workspace.queue.open_questions()
 
 
 class Looks:

@@ -114,7 +114,8 @@ def _waiting(every: Opened) -> int:
     total = 0
     for workspace in every.every:
         try:
-            total += len(workspace.reviews())
+            workspace.refresh()
+            total += len(workspace.queue.open_questions())
         except HermesError:
             # The page itself says what is wrong with this database; the count is an ornament.
             continue
