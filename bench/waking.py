@@ -49,7 +49,7 @@ def answers(place: Place) -> Iterator[Row | Missing]:
             _until(lambda: workspace.summary("bench").ended)
         begun = [receipt.output for receipt in workspace.ledger.read("bench")[1] if receipt.kind == "step"]
     waits = sorted((later - earlier) * 1000 for earlier, later in zip(answered, begun, strict=True))
-    what, against = f"an answer recorded → the next call begins, {count} times", "the number"
+    what, against = f"an answer recorded → the next call begins, {count} times", "a fixed number"
     middle, last = waits[len(waits) // 2], waits[min(len(waits) - 1, round(0.99 * len(waits)))]
     detail = f"{number(waits[0])} to {number(waits[-1])} ms"
     yield Row("answer-p50", f"{what}: p50", against, (middle,), "ms", Aim("at most", P50_MS), detail)
@@ -87,8 +87,8 @@ def idle(place: Place) -> Iterator[Row | Missing]:
         yield Missing("idle", "this system does not tell through /proc")
         return
     what = "a runner that waits for a person: share of a core"
-    detail = f"over {passed:.0f} s"
-    yield Row("idle", what, "the number", ((after - before) / passed * 100,), "%", Aim("at most", IDLE_PERCENT), detail)
+    share, aim = (after - before) / passed * 100, Aim("at most", IDLE_PERCENT)
+    yield Row("idle", what, "a fixed number", (share,), "%", aim, f"over {passed:.0f} s")
 
 
 def _cpu_seconds(pid: int) -> float | None:
