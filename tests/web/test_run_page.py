@@ -12,6 +12,8 @@ from tests.contract.workspaces import SHIP, Desk, person
 from tests.web.browser import app_of, browser, waiting_desk
 from tests.web.calling import ran
 
+from hermes_workflows.core import layout
+from hermes_workflows.core.receipts import CallReceipt, Execution
 from hermes_workflows.finding import Found
 from hermes_workflows.web.run_view import run_view
 from hermes_workflows.web.timeline import Bar
@@ -76,6 +78,23 @@ def test_the_run_before_it_is_one_click_away_to_be_compared(made: Desk, client: 
 def test_a_label_stands_where_it_has_room(x: int, width: int, begins: tuple[int, str]) -> None:
     bar = Bar("draft/1/write", "completed", "", x, 0, width)
     assert (bar.text_x, bar.anchor) == begins
+
+
+def test_a_child_run_that_goes_on_stands_with_what_it_waits_for(made: Desk, client: TestClient) -> None:
+    made.start("wf.part")
+    made.ask("sure", "wf.part")
+    started = CallReceipt(
+        path=layout.start("part"),
+        key="part",
+        kind="child",
+        status="started",
+        fingerprint="fp1:sha256:" + "4" * 64,
+        request={"workflow": "flow:launch"},
+        execution=Execution(started_at=made.now(), requested_after=0, child="wf.part"),
+    )
+    made.append("wf", started)
+    page = client.get("/runs/wf").text
+    assert 'Waiting on the operator · <a href="/runs/wf.part">its run</a>' in page
 
 
 def test_a_commit_shows_the_run_as_it_was_then(made: Desk, client: TestClient) -> None:
