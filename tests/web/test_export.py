@@ -42,10 +42,22 @@ class Damaged(MemoryLedger):
     def __init__(self, other: MemoryLedger) -> None:
         self.__dict__ = other.__dict__
 
-    def read(self, run_id: str) -> Any:
+    def read(self, run_id: str, since: str | None = None) -> Any:
         if run_id == "broken":
             raise IntegrityError("broken: steps/a.json is no receipt")
-        return super().read(run_id)
+        return super().read(run_id, since)
+
+
+class Counting(MemoryLedger):
+    """`other`, that counts how often a run is read."""
+
+    def __init__(self, other: MemoryLedger) -> None:
+        self.__dict__ = other.__dict__
+        self.reads = 0
+
+    def read(self, run_id: str, since: str | None = None) -> Any:
+        self.reads += 1
+        return super().read(run_id, since)
 
 
 def exported(made: Desk, folder: Path, **asked: Any) -> Written:
@@ -218,3 +230,25 @@ def test_a_question_that_is_open_says_how_to_answer_it(made: Desk, tmp_path: Pat
     page = (tmp_path / "out" / "reviews" / "wf" / "ok.html").read_text()
     assert "It waits for an answer." in page
     assert "hermes-workflows review respond wf ok" in page
+
+
+def test_a_run_is_read_as_often_however_many_calls_it_has(made: Desk, tmp_path: Path) -> None:
+    reads = []
+    for number in range(2):
+        for call in range(20):
+            ran(made, f"more/{number}/{call}")
+        ledger = Counting(made.ledger)
+        exported(replace(made, ledger=ledger), tmp_path / str(number))
+        reads.append(ledger.reads)
+    assert reads[0] == reads[1]
+
+
+def test_long_lists_are_several_pages_that_lead_to_each_other(made: Desk, tmp_path: Path) -> None:
+    for number in range(220):
+        made.start(f"run-{number}")
+        made.ask("ok", f"run-{number}")
+    exported(made, tmp_path / "out")
+    files = walked(tmp_path / "out")
+    assert {"index.html", "inbox-2.html", "inbox-3.html", "runs.html", "runs-2.html"} <= files
+    assert not {"inbox-1.html", "inbox-4.html", "runs-3.html"} & files
+    assert len([file for file in files if file.startswith("reviews/")]) == 221

@@ -76,6 +76,7 @@ class Pages:
 
     def _name(self, address: str) -> str:
         """The file of an address; it will be made. "" for what an export does not have."""
+        address = "/" if address == Filter().href(1) else address
         if address not in self._names:
             self._names[address] = name = self._named(address)
             if name:

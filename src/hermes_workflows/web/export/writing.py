@@ -12,6 +12,7 @@ from ..settings import WebSettings
 from .chosen import Asked, Chosen
 from .folder import Folder
 from .pages import Pages
+from .remembering import remembering
 from .then import Then
 
 # Files between two times of telling how far it is.
@@ -32,11 +33,14 @@ def write(
 ) -> Written:
     """Write what is `asked` of the `opened` databases into the folder `root`.
 
-    `clock` is theirs. Raises NotFound, Conflict: then nothing was written.
+    `clock` is theirs, and they are good for nothing else afterwards.
+    Raises NotFound, Conflict: then nothing was written.
     """
     chosen = Chosen.of(opened, asked)
     clock.stop_after(run for _, run in chosen.runs)
     folder = Folder.take(root)
+    for workspace in opened.every:
+        workspace.ledger = remembering(workspace.ledger)
     wrong = list(chosen.unreadable)
     for number, file in enumerate(Pages(create_app(settings, opened.every), chosen, clock).files(), 1):
         folder.write(file.name, file.data)
