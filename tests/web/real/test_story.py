@@ -19,6 +19,22 @@ def made(tmp_path: Path) -> Iterator[Studio]:
         yield made
 
 
+ANSWER = {
+    "action": "approve",
+    "tone": "warm",
+    "channel": "mail",
+    "notify": True,
+    "copies": 3,
+    "headline": "Dogs are here",
+    "feedback": "Fine.\nShip it.",
+    "day": "2030-01-31",
+    "contact": {"title": "Ana", "address": "ana@example.org"},
+    "links": [{"title": "link 1", "address": "https://example.org"}],
+    "later": True,
+    "extra": {"n": [1, 2]},
+}
+
+
 def start(page: Any, run_id: str, topic: str) -> None:
     page.goto("/workflows/launch", wait_until="load")
     page.fill("[name='_id']", run_id)
@@ -68,8 +84,7 @@ def test_a_run_is_started_watched_answered_and_seen_to_finish(made: Studio, chro
         page.click("text=see how the run goes on")
         page.wait_for_selector("main .state.completed:text-is('Completed')")
     said = made.site.run("review", "show", "dogs", "review").json
-    assert said["answer"]["links"] == [{"title": "link 1", "address": "https://example.org"}]
-    assert said["answer"]["day"] == "2030-01-31"
+    assert said["answer"] == ANSWER
     assert said["provenance"]["channel"] == "local-dashboard"
 
 
