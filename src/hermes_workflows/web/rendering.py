@@ -50,7 +50,7 @@ class Shell:
     @property
     def section(self) -> str:
         """The entry of the navigation that the page belongs to, when it is not that page itself."""
-        first = self.path.split("/")[1]
+        first = self.path.strip("/").partition("/")[0]
         return _SECTIONS.get(first, f"/{first}")
 
     def href(self, address: str) -> Markup:
