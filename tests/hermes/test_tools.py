@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import Any
 
 import pytest
+from tests.acceptance.command_line import LAUNCH
 from tests.hermes.place import Inside, inside, registry_with
 
 from hermes_workflows.hermes_plugin import tools
@@ -50,14 +52,24 @@ def test_a_start_records_a_run_and_the_same_start_shows_it_again(inside: Inside)
     assert len(_told(tools.status({}))) == 1
 
 
+def test_no_code_of_the_project_is_imported_into_this_process(inside: Inside) -> None:
+    (inside.work.root / "flows" / "launch.py").write_text(f"import utils\n{LAUNCH}")
+    (inside.work.root / "flows" / "utils.py").write_text("")
+    before = set(sys.modules)
+    assert "input" in _told(tools.list_workflows({}))[0]
+    assert "workflow_id" in _told(tools.start({"workflow": "launch", "input_json": '{"topic": "docs"}'}))
+    places = {name: getattr(sys.modules[name], "__file__", None) or "" for name in set(sys.modules) - before}
+    assert [name for name, place in places.items() if place.startswith(str(inside.work.root))] == []
+
+
 @pytest.mark.parametrize(
     ("given", "code", "says"),
     [
         ({"workflow": "lunch"}, "not_found", "launch"),
         ({"workflow": "flows/launch.py:launch"}, "not_found", "no workflow"),
         ({"workflow": "launch", "input_json": '{"topic": 1}'}, "invalid_input", "topic"),
-        ({"workflow": "launch", "input_json": "{"}, "invalid_input", "input_json"),
-        ({"workflow": "launch", "input_json": "@/etc/passwd"}, "invalid_input", "input_json"),
+        ({"workflow": "launch", "input_json": "{"}, "invalid_input", "the input"),
+        ({"workflow": "launch", "input_json": "@/etc/passwd"}, "invalid_input", "the input"),
         ({"workflow": 7}, "invalid_input", "workflow"),
         ({}, "invalid_input", "workflow"),
         (None, "invalid_input", "workflow"),

@@ -14,6 +14,7 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 import pytest
 from tests.hermes.real.client import PROGRAM, Client
+from tests.web.real.conftest import chromium  # noqa: F401  # a fixture
 
 PAGES = "/api/plugins/hermes-workflows/pages"
 REVIEW = f"{PAGES}/reviews/wf/review_draft"
@@ -111,3 +112,21 @@ def test_a_question_is_answered_in_it_and_the_run_goes_on(dashboard: Dashboard, 
     assert (by["channel"], by["kind"], by["verified"]) == ("hermes-dashboard", "manual", "session-token")
     client.work.work()
     assert client.work.run("status", "wf").json["result"] == "Draft of docs: approve"
+
+
+def test_a_person_finds_the_tab_and_answers_in_it(
+    dashboard: Dashboard,
+    client: Client,
+    chromium: Any,  # noqa: F811  # the fixture, by its name
+) -> None:
+    context = chromium.new_context(base_url=dashboard.address)
+    page = context.new_page()
+    complaints: list[str] = []
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.goto("/workflows")
+    page.click("text=Ship it?")
+    page.click("button:text-is('approve')")
+    page.wait_for_selector("text=The answer is recorded.")
+    context.close()
+    assert complaints == []
+    assert client.work.run("review", "show", "wf", "review_draft").json["answer"]["action"] == "approve"

@@ -54,6 +54,17 @@ def test_a_tool_starts_a_run_and_others_show_it(client: Client) -> None:
     assert client.dispatch("workflow_list")[0]["workflow"] == "launch"
 
 
+def test_a_project_whose_modules_are_called_like_hermes_own_gets_its_own_and_hermes_keeps_its(client: Client) -> None:
+    flow = client.work.root / "flows" / "launch.py"
+    flow.write_text("from utils import TOPIC\n" + flow.read_text() + "\nassert TOPIC\n")
+    (client.work.root / "flows" / "utils.py").write_text("TOPIC = 'ours'\n")
+    script = "import utils; from tools.registry import registry\n"
+    call = "registry.dispatch('workflow_start', {'workflow': 'launch', 'input_json': '{\"topic\": \"x\"}'})"
+    said, kept = client.script(f"{script}said = {call}\nprint(json.dumps([said, sys.modules['utils'] is utils]))")
+    assert "workflow_id" in json.loads(said), said
+    assert kept
+
+
 def test_the_model_has_no_tool_that_answers(client: Client) -> None:
     answer = client.dispatch("workflow_answer", run="one", key="review_draft", answer_json='{"action": "approve"}')
     assert "Unknown tool" in answer["error"]
