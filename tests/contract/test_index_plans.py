@@ -107,3 +107,6 @@ def test_a_receipt_that_changes_nothing_one_looks_for_writes_to_no_index(connect
     assert len(seen) == 1
     index_table.put(connection, [run("r", seq=2, status="failed", given="tea")])
     assert any("INSERT INTO runs" in statement for statement in seen)
+    values = dict.fromkeys(("run_id", "seq", "tip", "folder", "sealed", "summary", "waiting_on", "status", "text"))
+    values |= dict.fromkeys(("workflow", "started_at", "source"))
+    assert "SEARCH runs USING INDEX sqlite_autoindex_runs_1" in plan(connection, sql.PUT_RUN_AGAIN, **values)

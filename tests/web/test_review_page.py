@@ -138,6 +138,9 @@ def test_a_wrong_answer_is_shown_again_with_its_reasons(made: Desk, client: Test
 def test_checking_records_nothing(made: Desk, client: TestClient) -> None:
     page = send(client, hidden(client) | {"f/feedback": "hm", "_check": "1"})
     assert "This answer fits" in page.text
+    # Where no button says it, what a button would say is missing.
+    whole = send(client, hidden(client) | {"_json": '{"feedback": "hm"}', "_check": "1"})
+    assert "/action is missing" in whole.text
     typed = send(client, hidden(client) | {"_json": '{"action": 3}'}, "/check/wf/ok")
     assert {each["field"] for each in typed.json()} == {"/action", "/feedback"}
     assert answers(made) == []

@@ -106,10 +106,10 @@ def test_what_is_wrong_is_said_at_its_field_and_nothing_is_recorded(chromium: An
     with tab(chromium, desk) as page:
         page.click("text=Ship it?")
         page.click("text=write it as JSON")
-        page.fill("textarea", "{}")
+        page.fill("#whole", "{}")
         page.click("button:not(.hidden):text-is('Check')")
         page.wait_for_selector("text=This answer does not fit yet")
-        assert page.input_value("textarea") == "{}"
+        assert page.input_value("#whole") == "{}"
     assert desk.workspace.review("wf", "ok").open
 
 

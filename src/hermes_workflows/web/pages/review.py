@@ -28,7 +28,7 @@ from ...review.earlier import earlier_of, shown_of
 from ...workspace import Workspace
 from ..attendance import missing
 from ..evidence import changed, pieces_of, said_before
-from ..forms import form_view
+from ..forms import form_view, without_field
 from ..links import redirect
 from ..posted import MISSING, Draft, Errors, Form, Raw, edited, read
 from ..rendering import opened, page, pretty, segment
@@ -75,7 +75,7 @@ def respond(request: Request) -> Response:
     if (stale := _stale(request, question, form)) is not None:
         return _page(request, question, draft, notice=stale, status=409)
     errors = draft.check(question.schema)
-    if "_check" in form:
+    if "_check" in form and not _one(form, "_json"):
         errors = _but_the_button(question, errors)
     if errors or "_check" in form:
         fits = Notice("good", "This answer fits. It is not recorded yet.")
@@ -193,7 +193,10 @@ def _page(
             as_json = "json" in request.query_params or bool(_one(getattr(request.state, "form", {}), "_json"))
         # What is no JSON yet fits no field.
         as_json = as_json or isinstance(draft.value, Raw)
-        form = form_view(question.schema, draft.value, [*(errors or draft.errors)])
+        wrong = [*(errors or draft.errors)]
+        form = form_view(question.schema, draft.value, wrong)
+        if as_json:
+            form = replace(form, errors=without_field(wrong))
         view = replace(view, form=form, text=_text(draft.value) if as_json else None)
     return page(request, "review.html", view, status=status)
 
