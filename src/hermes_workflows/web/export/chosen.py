@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 from typing import Final
 
 from starlette.requests import Request
@@ -69,7 +70,7 @@ class Chosen:
         for text in (each for pair in asked.compare for each in pair):
             every.of_run(split(text)[0]).find(text)
         unreadable: list[str] = []
-        found = list(_named(every, asked.runs) if asked.runs else _known(every, unreadable))
+        found = list(_named(every, asked.runs) if asked.runs else _known(every, asked.last, unreadable))
         found.sort(key=lambda pair: (pair[1].started_at or "", pair[1].run_id), reverse=True)
         chosen = found[: asked.last]
         is_all = not asked.runs and len(chosen) == len(found)
@@ -111,16 +112,22 @@ def _named(every: Opened, names: Sequence[str]) -> Iterator[tuple[Workspace, Run
             yield workspace, workspace.summary(run_id)
 
 
-def _known(every: Opened, unreadable: list[str]) -> Iterator[tuple[Workspace, RunSummary]]:
+def _known(every: Opened, last: int | None, unreadable: list[str]) -> Iterator[tuple[Workspace, RunSummary]]:
+    """All runs; of many no more than it takes to choose the `last` ones, and to know that there are others."""
     for workspace in every.every:
         try:
             unreadable += [f"run {run}: {why}" for run, why in workspace.refresh().unreadable.items()]
-            offset = 0
-            while found := workspace.runs(limit=_PAGE, offset=offset):
-                yield from ((workspace, run) for run in found)
-                offset += _PAGE
+            most = None if last is None else last + 1
+            yield from islice(((workspace, run) for run in _newest(workspace)), most)
         except HermesError as error:
             unreadable.append(f"database {workspace.paths.alias}: {error.message}")
+
+
+def _newest(workspace: Workspace) -> Iterator[RunSummary]:
+    offset = 0
+    while found := workspace.runs(limit=_PAGE, offset=offset):
+        yield from found
+        offset += _PAGE
 
 
 def _row(workspace: Workspace, run: RunSummary) -> Row:
