@@ -126,6 +126,7 @@ def test_runs_are_found_by_words_of_their_id_input_or_reason(shop: Shop) -> None
         "room such": ["red"],
         "colour": ["kept"],
         "100%": [],
+        "\udcff": [],
         "  ": ["kept", "ended", "red", "Blue-1"],
         "a b c d e f g h i": [],
     }

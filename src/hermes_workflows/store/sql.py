@@ -365,7 +365,13 @@ def wanted(statement: str, given: Wanted) -> tuple[str, dict[str, str]]:
         values |= each
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
     # Whatever else is asked for: the others would read the row of every run that they name.
-    return statement.format(where=(" INDEXED BY runs_newest" if given.words else "") + where), values
+    index = " INDEXED BY runs_newest" if given.words else ""
+    return statement.format(where=index + where), {name: _text(value) for name, value in values.items()}
+
+
+def _text(value: str) -> str:
+    """What a terminal may send and SQLite does not take: bytes that are no text. No run has them in its own."""
+    return value.encode("utf-8", "backslashreplace").decode()
 
 
 _WORD = "(instr(text, :{name}) OR run_id IN (SELECT run_id FROM stuck WHERE instr(lower(reason), :{name})))"
