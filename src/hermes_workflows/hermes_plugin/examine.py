@@ -20,6 +20,8 @@ from .offers import HOOKS, METHODS, NAME
 
 OLDEST: Final = (0, 19)
 NEWEST: Final = (0, 21)
+# What the pages need that the tab shows; Hermes brings most of it along.
+_TAB: Final = ("jinja2", "markdown_it", "starlette")
 _RANGE: Final = "0.19 to 0.21"
 
 
@@ -55,6 +57,9 @@ def _program(variables: Mapping[str, str]) -> Iterator[Finding]:
     else:
         yield Finding("warning", f"Hermes Agent {found}: tried with {_RANGE}", "it may work; tell us what does not")
     yield from _methods(found)
+    if missing := [package for package in _TAB if find_spec(package) is None]:
+        hint = f"python -m pip install '{NAME}[dashboard]'"
+        yield Finding("warning", f"the tab of Hermes' dashboard needs {', '.join(missing)}", hint)
 
 
 def _methods(found: str) -> Iterator[Finding]:
