@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tests.acceptance.command_line import Said
-from tests.hermes.place import Inside, inside
+from tests.hermes.place import Inside, inside, registry_with
 
 pytest.importorskip("yaml", reason="no PyYAML: Hermes' configuration is not changed here")
 
@@ -170,3 +170,24 @@ def test_the_doctor_names_a_workspace_that_is_gone(inside: Inside) -> None:
 def test_any_workspace_is_served_when_that_is_asked_for(inside: Inside) -> None:
     _hermes(inside, "install", "--any-workspace")
     assert json.loads((_folder(inside) / "installed.json").read_text())["registry"] is None
+
+
+def test_the_doctor_says_when_nobody_could_answer_from_a_chat(inside: Inside) -> None:
+    _hermes(inside, "install")
+    registry = inside.work.root / ".hermes" / "workflows.registry.json"
+    rules = {"hermes": {"senders": ["telegram:7"]}}
+    said = "hermes.senders may answer from a chat, and no lines are sent to them"
+    registry.write_text(json.dumps(registry_with(**rules)))
+    assert _findings(inside)[said] == "warning"
+    registry.write_text(json.dumps(registry_with(**rules, notify={"preset": "hermes", "to": "telegram"})))
+    assert said not in _findings(inside)
+    assert _findings(inside)["1 senders may answer from a chat with the lines of a notice"] == "ok"
+
+
+def test_the_doctor_finds_a_key_that_others_may_have_read(inside: Inside) -> None:
+    _hermes(inside, "install")
+    key = inside.work.root / ".hermes" / "hermes" / "workflows.key"
+    key.parent.mkdir()
+    key.write_bytes(b"k" * 32)
+    key.chmod(0o644)
+    assert _findings(inside)[f"{key}: others may have read this key"] == "problem"
