@@ -254,7 +254,7 @@ ON CONFLICT (run_id) DO UPDATE SET status = excluded.status, started_at = exclud
     source = excluded.source, text = excluded.text, summary = excluded.summary, waiting_on = excluded.waiting_on
 WHERE excluded.seq >= runs.seq
 """
-# Of most receipts a run's row changes in nothing that has an index: then no index is written.
+# Of most receipts a run's row changes in nothing that has an index: then no index is written, one page instead of four.
 PUT_RUN_AGAIN = """
 UPDATE runs SET seq = :seq, tip = :tip, folder = :folder, sealed = :sealed, summary = :summary, waiting_on = :waiting_on
 WHERE run_id = :run_id AND seq <= :seq AND status = :status AND text = :text AND workflow = :workflow
