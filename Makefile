@@ -4,21 +4,25 @@
 VENV ?= .venv
 BIN := $(abspath $(VENV))/bin
 ARGS ?=
+HERMES_VENV ?= build/hermes
+HERMES_VERSION ?= 0.19.*
 
 export PYTHON
 # Tests and the demo start programs of their own: those must not take this make's job slots for theirs.
 unexport MAKEFLAGS MFLAGS MAKELEVEL
 
-.PHONY: help demo test test-agents soak check format bench docs clean
+.PHONY: help demo test test-agents test-hermes soak check format bench pictures docs clean
 
 help:
 	@echo "make demo     the README's quickstart, in a temporary workspace"
 	@echo "make test     the tests"
 	@echo "make test-agents   the presets against the real agent programs, which it installs; ARGS=claude for one"
+	@echo "make test-hermes   the plugin in the real Hermes Agent, which it installs; HERMES_VERSION is obeyed"
 	@echo "make soak     three runners for five minutes under everything; SOAK_SECONDS, SOAK_RUNS and SOAK_SEED are obeyed"
 	@echo "make check    format, lint, types, import rules, sizes"
 	@echo "make format   what check can mend by itself"
 	@echo "make bench    speed and memory against peers, never judged; ARGS=--quick for a look"
+	@echo "make pictures   the dashboard as README and docs show it, into docs/pictures; needs a Chromium"
 	@echo "make docs     the documentation, into build/docs"
 	@echo "make clean    removes what these made, $(VENV) too; leaves .hermes alone"
 
@@ -33,6 +37,10 @@ test:
 test-agents:
 	@sh scripts/environment.sh $(VENV)
 	@$(BIN)/python scripts/test_agents.py $(ARGS)
+
+test-hermes:
+	@sh scripts/hermes_environment.sh $(HERMES_VENV) "$(HERMES_VERSION)"
+	@$(HERMES_VENV)/bin/python -m pytest tests/hermes -n auto $(ARGS)
 
 soak:
 	@sh scripts/environment.sh $(VENV) dev
@@ -58,6 +66,11 @@ format:
 bench:
 	@sh scripts/environment.sh $(VENV)
 	@$(BIN)/python -m bench $(ARGS)
+
+pictures:
+	@sh scripts/environment.sh $(VENV) dev
+	@PICTURES=docs/pictures $(BIN)/python -m pytest tests/web/real/test_pictures.py -q
+	@echo "Look at them before they are committed: docs/pictures"
 
 docs:
 	@sh scripts/environment.sh $(VENV) docs

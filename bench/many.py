@@ -25,12 +25,12 @@ from typing import Any
 from starlette.testclient import TestClient
 
 from hermes_workflows.clock import SystemClock
-from hermes_workflows.core.summary import Event, RunSummary
+from hermes_workflows.core.summary import Event, OpenReview, RunSummary
 from hermes_workflows.core.timestamps import render_time
 from hermes_workflows.opening import open_workspace
 from hermes_workflows.registry import Registry, parse
 from hermes_workflows.store import index_table, peek
-from hermes_workflows.store.queue_port import Indexed
+from hermes_workflows.store.queue_port import Indexed, ReviewRow
 from hermes_workflows.store.sqlite_queue import SqliteQueue
 from hermes_workflows.store.wanted import Wanted
 from hermes_workflows.web.app import create_app
@@ -69,10 +69,14 @@ def rows(runs: int, home: str, now: datetime) -> Iterator[Indexed]:
             calls={"completed": 10},
             usage={"cost_usd": 0.01, "input_tokens": 1200, "output_tokens": 300},
             recent=events,
+            open_reviews={"ok": OpenReview("ok", "Ship it?", None, started, None, {})} if status == "waiting" else {},
             source={"run": f"{name}-{number - WORKFLOWS:08}", "how": "fork"} if number % 50 == 49 else None,
             given=" ".join(chance.choices(words, k=25)),
         )
-        yield Indexed(summary, f"{number:040x}", f"runs/{started[:10]}/{summary.run_id}")
+        asked = tuple(
+            ReviewRow(summary.run_id, key, "open", "Ship it?", requested_at=started) for key in summary.open_reviews
+        )
+        yield Indexed(summary, f"{number:040x}", f"runs/{started[:10]}/{summary.run_id}", reviews=asked)
 
 
 def fill(queue: SqliteQueue, runs: int, home: str, receipts: Path) -> None:
@@ -109,6 +113,8 @@ def pages(registry: Registry, root: Path) -> None:
         client.get(f"/enter?token={_TOKEN}")
         old = render_time(datetime.now(UTC) - timedelta(days=30))
         for what, address in (
+            ("the inbox", "/"),
+            ("the inbox of one workflow", "/?workflow=flow-3.py:flow"),
             ("all runs", "/runs"),
             ("an old page", f"/runs?after={old},flow"),
             ("one workflow", "/runs?workflow=flow-3.py:flow"),

@@ -79,4 +79,4 @@ def memory(place: Place) -> Iterator[Row | Missing]:
     if most is None:
         yield Missing(name, "this system does not tell through /proc")
     else:
-        yield Row(name, what, "the number", (most,), "MB", Aim("at most", MEMORY_MB), "the most, not the mean")
+        yield Row(name, what, "a fixed number", (most,), "MB", Aim("at most", MEMORY_MB), "the most, not the mean")

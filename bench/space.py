@@ -26,4 +26,4 @@ def space(place: Place) -> Iterator[Row | Missing]:
     detail += f" {number(done.before.size / receipts / 1000)} KB before maintenance"
     what = f"disk a receipt, {RUNS} runs of {steps} receipts of 1 KB, after `maintenance run`"
     kilobytes = done.after.size / receipts / 1000
-    yield Row("space", what, "the number", (kilobytes,), "KB", Aim("at most", AT_MOST), detail)
+    yield Row("space", what, "a fixed number", (kilobytes,), "KB", Aim("at most", AT_MOST), detail)

@@ -76,7 +76,7 @@ def fan_out(place: Place) -> Iterator[Row | Missing]:
         name, what = f"fan-out-{steps}", f"one `parallel` of {steps:,} trivial steps, --concurrency 32"
         ours = [measured(place, "fan_out", steps, FAN_OUT_CONCURRENCY) for _ in range(place.sizes.rounds)]
         aim = Aim("at least", FAN_OUT_A_SECOND)
-        yield Row(name, what, "the number", _each(ours, "per_second"), "/s", aim, _rates(ours))
+        yield Row(name, what, "a fixed number", _each(ours, "per_second"), "/s", aim, _rates(ours))
         # What the longest costs peers is minutes, and tells no more than the shortest.
         if steps == min(place.sizes.fan_out) and place.sizes.peers:
             for peer in PEERS:

@@ -12,6 +12,7 @@ from itertools import islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from .core.durations import lasting
 from .core.names import run_component
 from .core.state_facts import (
     DEADLINE_PASSED,
@@ -218,6 +219,26 @@ def last_line(row: WorkRow, runners: Sequence[RunnerRow]) -> str:
     """What a claimed call has printed last, as its runner's heartbeat says."""
     name = f"{row.work.run_id} {row.work.key}"
     return next((runner.said[name] for runner in runners if runner.runner_id == row.runner and name in runner.said), "")
+
+
+def seconds_so_far(row: WorkRow, now: float) -> float:
+    """How long a row has been in hand, or could have been claimed; negative before its time."""
+    in_hand = row.status in ("leased", "withdrawn")
+    return seconds_in_hand(row, now) if in_hand else now - waiting_since(row)
+
+
+def becomes(row: WorkRow, now: float) -> str:
+    """What goes on with a row: `executing on ada for 3 min`, `queued for 5 s`, `due in 2 h`."""
+    seconds = seconds_so_far(row, now)
+    match row.status:
+        case "leased":
+            return f"executing on {row.runner} for {lasting(seconds)}"
+        case "withdrawn":
+            return f"being stopped on {row.runner}"
+        case "expired":
+            return f"lost by {row.runner}, claimed {row.claims} times"
+        case _:
+            return f"due in {lasting(-seconds)}" if seconds < 0 else f"queued for {lasting(seconds)}"
 
 
 def waiting_since(row: WorkRow) -> float:

@@ -146,7 +146,7 @@ def read_notify(reader: Reader, value: Any) -> Notify:
         reader.fail("notify.preset", f"names no preset: {preset!r}", "there is one, 'hermes'; else write a command")
     program = read_command(reader, parts.get("command", ["hermes"]), "notify.command")
     target = reader.text(parts.get("to"), "notify.to")
-    return Notify((*program, "send", f"--to={target}", "--quiet", "--file=-"), preset)
+    return Notify((*program, "send", f"--to={target}", "--file=-"), preset)
 
 
 def read_limits(reader: Reader, value: Any, agents: Mapping[str, AgentSettings]) -> Iterator[tuple[str, int]]:

@@ -11,7 +11,7 @@ import pytest
 from tests.contract.queues import run
 
 from hermes_workflows.store import index_table, sql
-from hermes_workflows.store.wanted import LIVING, Wanted
+from hermes_workflows.store.wanted import LIVING, Wanted, WantedReviews
 
 NEWEST = ("2026-11-29T12:00:00.000Z", "r")
 
@@ -61,6 +61,27 @@ def test_runs_that_have_not_ended_are_found_without_reading_a_row(connection: sq
 
 
 @pytest.mark.parametrize(
+    ("wanted", "index"),
+    [
+        (WantedReviews(), "SCAN reviews USING COVERING INDEX reviews_in_order"),
+        (WantedReviews("open"), "SEARCH reviews USING COVERING INDEX reviews_by_status"),
+        (WantedReviews("completed", "flow", "ana"), "SEARCH reviews USING COVERING INDEX reviews_by_status"),
+    ],
+)
+def test_a_page_of_the_inbox_reads_only_the_questions_that_it_shows(
+    connection: sqlite3.Connection, wanted: WantedReviews, index: str
+) -> None:
+    given = wanted._asdict()
+    for statement in (sql.INBOX, sql.COUNT_REVIEWS):
+        found = plan(connection, sql.narrowed(statement, **given), **given, limit=9, offset=0)
+        assert index in found
+    assert "SEARCH reviews USING PRIMARY KEY" in plan(
+        connection, sql.narrowed(sql.INBOX, **given), **given, limit=9, offset=0
+    )
+    assert "COVERING INDEX reviews_by_status" in plan(connection, sql.OPEN_QUESTIONS)
+
+
+@pytest.mark.parametrize(
     ("statement", "values", "index"),
     [
         (sql.STARTED_FROM, {"run_id": "r"}, "SEARCH runs USING COVERING INDEX runs_by_source"),
@@ -86,3 +107,6 @@ def test_a_receipt_that_changes_nothing_one_looks_for_writes_to_no_index(connect
     assert len(seen) == 1
     index_table.put(connection, [run("r", seq=2, status="failed", given="tea")])
     assert any("INSERT INTO runs" in statement for statement in seen)
+    values = dict.fromkeys(("run_id", "seq", "tip", "folder", "sealed", "summary", "waiting_on", "status", "text"))
+    values |= dict.fromkeys(("workflow", "started_at", "source"))
+    assert "SEARCH runs USING INDEX sqlite_autoindex_runs_1" in plan(connection, sql.PUT_RUN_AGAIN, **values)

@@ -13,7 +13,7 @@ from tests.contract.queues import Shop, beat, call, dead_process, open_shop, run
 from hermes_workflows.core.summary import OpenReview
 from hermes_workflows.store.liveness import Process
 from hermes_workflows.store.queue_port import Change, Counts, Indexed, ReviewRow, Took
-from hermes_workflows.store.wanted import Wanted
+from hermes_workflows.store.wanted import Wanted, WantedReviews
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -126,6 +126,7 @@ def test_runs_are_found_by_words_of_their_id_input_or_reason(shop: Shop) -> None
         "room such": ["red"],
         "colour": ["kept"],
         "100%": [],
+        "\udcff": [],
         "  ": ["kept", "ended", "red", "Blue-1"],
         "a b c d e f g h i": [],
     }
@@ -196,6 +197,28 @@ def test_reviews_are_listed_oldest_first_by_run_and_status(shop: Shop) -> None:
     assert [row.key for row in shop.queue.reviews(status="open")] == ["older", "other", "newer"]
     assert shop.queue.reviews(run_id="r", status="completed") == [review("done", "completed", answer={"raw": b"\xff"})]
     assert shop.queue.reviews(run_id="nobody") == []
+
+
+def test_a_page_of_the_inbox_has_the_workflows_and_says_how_many_there_are(shop: Shop) -> None:
+    asked = (review("a", assignee="ana"), review("b", requested_at=at(9)), review("c", requested_at=at(10)))
+    shop.put(run("r", workflow="x", reviews=asked), run("s", workflow="y", reviews=(replace(review("d"), run_id="s"),)))
+    shop.put(run("r", workflow="x", seq=1, reviews=(replace(asked[1], status="completed", answer=True),)))
+
+    def inbox(limit: int = 9, offset: int = 0, **wanted: str) -> tuple[list[str], int]:
+        page = shop.queue.inbox(WantedReviews(**wanted), limit=limit, offset=offset)
+        assert all(workflow == ("x" if row.run_id == "r" else "y") for row, workflow in page.rows)
+        return [row.key for row, _ in page.rows], page.total
+
+    assert inbox() == (["b", "c", "a", "d"], 4)
+    assert inbox(limit=2, offset=1) == (["c", "a"], 4)
+    assert inbox(status="open", workflow="x") == (["c", "a"], 2)
+    assert inbox(status="open", assignee="ana") == (["a"], 1)
+    assert inbox(status="completed") == (["b"], 1)
+    page = shop.queue.inbox(WantedReviews("open"), limit=1)
+    assert (page.workflows, page.people) == (["x", "y"], ["ana"])
+    assert shop.queue.open_questions() == [("r", "c"), ("r", "a"), ("s", "d")]
+    shop.put(run("r", workflow="x", seq=2, status="failed"))
+    assert inbox(status="withdrawn", workflow="x") == (["c", "a"], 2)
 
 
 @pytest.mark.parametrize("answer", ["", 0, False, None, []])

@@ -23,9 +23,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+# The skills of a plugin are pages that programs read.
+_PLACES = ("docs", "examples", "src/hermes_workflows/hermes_plugin/skills")
 PAGES = sorted(
     path
-    for path in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.md")]
+    for path in [*ROOT.glob("*.md"), *(page for place in _PLACES for page in (ROOT / place).rglob("*.md"))]
     if path.name != "LICENSE.md"
 )
 

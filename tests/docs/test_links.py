@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.docs.pages import PAGES, ROOT, name_of
 
-_LINK = re.compile(r"(?<!!)\[[^\]]+\]\(([^)\s]+)\)")
+_LINK = re.compile(r"\[[^\]]+\]\(([^)\s]+)\)")
 _NAMED_FILE = re.compile(r"`((?:[a-z_.]+/)*[A-Za-z_.]+(?:\.(?:py|md|toml|sh|yml)|/))`")
 _CODE = re.compile(r"^```.*?^```$", re.M | re.S)
 # What the engine's files are called from: the package, or the project.

@@ -25,6 +25,8 @@ def _leaves(group: Any, path: str = "") -> Iterator[tuple[str, click.Command]]:
     for name in group.list_commands(context):
         command = group.get_command(context, name)
         if isinstance(command, click.Group):
+            if command.invoke_without_command:
+                yield f"{path}{name}", command
             yield from _leaves(command, f"{path}{name} ")
         else:
             yield f"{path}{name}", command

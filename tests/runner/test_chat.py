@@ -124,7 +124,7 @@ def test_a_message_that_its_platform_delivers_twice_is_one_answer(desk: Desk) ->
 def test_a_line_expires(desk: Desk) -> None:
     token = asked(desk)
     desk.clock.advance(LASTING.total_seconds())
-    assert send(desk, token).reply.startswith("This line expired at ")
+    assert send(desk, token).reply.startswith("This line expired on ")
     assert send(desk, line(desk)).outcome == "recorded"
 
 
@@ -151,8 +151,8 @@ def test_what_a_bot_or_a_program_sends_is_no_persons_answer(desk: Desk) -> None:
     assert by.kind == "manual"
 
 
-@pytest.mark.parametrize("platform", ["webhook", "api_server", "local"])
-def test_platforms_without_people_give_no_persons_answer(platform: str) -> None:
+@pytest.mark.parametrize("platform", ["webhook", "api_server", "local", "email", "ntfy"])
+def test_where_an_account_proves_nobody_no_persons_answer_is_given(platform: str) -> None:
     assert replace(ADA, platform=platform).provenance.kind == "manual"
 
 
@@ -205,7 +205,7 @@ def notified(tmp_path: Path, more: str = "", **rules: Any) -> str:
     notify = {"preset": "hermes", "to": "telegram:-100", "command": [str(hermes)]}
     desk = Desk(tmp_path, registry=json.dumps({"notify": notify, **rules}))
     desk.run(ASKS.format(more=more))
-    assert (tmp_path / "words").read_text().split() == ["send", "--to=telegram:-100", "--quiet", "--file=-"]
+    assert (tmp_path / "words").read_text().split() == ["send", "--to=telegram:-100", "--file=-"]
     return (tmp_path / "text").read_text()
 
 

@@ -47,6 +47,14 @@ def test_a_value_stands_on_either_side_and_a_text_as_a_diff(made: Desk, client: 
     assert '<span class="added">+&lt;c&gt;' in page
 
 
+def test_what_an_answer_must_fit_is_for_programs(made: Desk, client: TestClient) -> None:
+    made.ask("ok", "two")
+    page = client.get("/compare?a=one&b=two").text
+    assert "review ok" in page
+    assert "Ship it?" in page
+    assert "additionalProperties" not in page
+
+
 def test_a_call_of_one_run_alone_is_shown_on_its_side(made: Desk, client: TestClient) -> None:
     ran(made, "extra", "two", output="only here")
     assert '<span class="state">added</span> agent extra' in client.get("/compare?a=one&b=two").text

@@ -144,7 +144,7 @@ def test_what_is_wrong_is_said_at_its_field_and_what_was_typed_stays() -> None:
     draft = read(SCHEMA, form)
     errors = draft.check(SCHEMA)
     view = by_name(form_view(SCHEMA, draft.value, errors))
-    assert "is no JSON" in view["free"].errors[0]
+    assert "is not JSON" in view["free"].errors[0]
     assert view["free"].text == "{bad"
     draft = read(SCHEMA, form | {"f/free": ["{}"]})
     view = by_name(form_view(SCHEMA, draft.value, draft.check(SCHEMA)))
@@ -246,3 +246,9 @@ def test_what_must_be_given_comes_first() -> None:
     recorded = {**SCHEMA, "properties": dict(sorted(SCHEMA["properties"].items()))}
     names = [each.pointer for each in form_view(recorded).fields]
     assert names[:6] == ["/colour", "/feedback", "/items", "/urgent", "/due", "/extra"]
+
+
+def test_fields_are_called_alike_whether_their_type_has_a_name_of_its_own_or_not() -> None:
+    schema = {"type": "object", "properties": {"due_day": {"$ref": "#/$defs/Day"}, "b": {"title": "As said"}, "_": {}}}
+    shown = form_view({**schema, "$defs": {"Day": {"enum": ["mon", "tue"]}}}).fields
+    assert sorted(field.label for field in shown) == ["As said", "Due day", "_"]

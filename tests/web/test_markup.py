@@ -91,3 +91,7 @@ def test_a_long_text_is_cut_and_says_so() -> None:
 
 def test_nothing_turns_the_reading_direction_or_hides_in_controls() -> None:
     assert clean("a\u202eb\u2066c\x00d\x1be\nf") == "abc\ufffdd\ufffde\nf"
+
+
+def test_lines_stay_lines() -> None:
+    assert markdown("first\nsecond").strip() == "<p>first<br />\nsecond</p>"

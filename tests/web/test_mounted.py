@@ -87,6 +87,17 @@ def test_the_cookie_is_for_what_lies_below_the_prefix_alone(visit: Visit) -> Non
     assert [cookie.path for cookie in visit.client.cookies.jar] == [visit.root.removeprefix(BASE)]
 
 
+def test_the_gate_stands_before_every_route_below_the_prefix_too(made: Desk, visit: Visit) -> None:
+    visit.client.cookies.clear()
+    for route in app_of(made).routes:
+        path = re.sub(r"{[^}]+}", "x", getattr(route, "path", "")).lstrip("/")
+        assert visit.get(path).status_code == 401
+        assert visit.client.get(f"{visit.root}{path}", headers={"Host": "evil.example"}).status_code == 400
+        answer = visit.client.post(f"{visit.root}{path}", data={}, headers={"Origin": "http://evil.example"})
+        assert answer.status_code == 403
+        assert answer.headers["x-frame-options"] == "DENY"
+
+
 def test_the_page_that_one_is_on_is_marked(visit: Visit) -> None:
     assert re.findall(r'aria-current="page">(\w+)', visit.get("runs").text) == ["Runs"]
 

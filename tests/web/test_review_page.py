@@ -138,6 +138,9 @@ def test_a_wrong_answer_is_shown_again_with_its_reasons(made: Desk, client: Test
 def test_checking_records_nothing(made: Desk, client: TestClient) -> None:
     page = send(client, hidden(client) | {"f/feedback": "hm", "_check": "1"})
     assert "This answer fits" in page.text
+    # Where no button says it, what a button would say is missing.
+    whole = send(client, hidden(client) | {"_json": '{"feedback": "hm"}', "_check": "1"})
+    assert "/action is missing" in whole.text
     typed = send(client, hidden(client) | {"_json": '{"action": 3}'}, "/check/wf/ok")
     assert {each["field"] for each in typed.json()} == {"/action", "/feedback"}
     assert answers(made) == []
@@ -147,10 +150,22 @@ def test_the_whole_answer_can_be_written_as_json(made: Desk, client: TestClient)
     assert 'name="_json"' in client.get(f"{PAGE}?json").text
     bad = send(client, hidden(client) | {"_json": '{"action": '})
     assert bad.status_code == 422
-    assert "is no JSON" in bad.text
+    assert "is not JSON" in bad.text
     good = send(client, hidden(client) | {"_json": '{"action": "revise", "feedback": ""}'})
     assert good.status_code == 303
     assert answers(made)[0].output["action"] == "revise"
+
+
+def test_what_was_written_stays_when_one_goes_on_writing_it_as_json_and_back(made: Desk, client: TestClient) -> None:
+    as_json = send(client, hidden(client) | {"f/feedback": 'say "when"', "_do": "write as JSON"}).text
+    assert "say \\&#34;when\\&#34;" in as_json
+    fields = send(client, hidden(client) | {"_json": '{"feedback": "then"}', "_do": "write in fields"}).text
+    assert 'name="_json"' not in fields
+    assert "then</textarea>" in fields
+    half = send(client, hidden(client) | {"_json": '{"feedback": ', "_do": "write in fields"}).text
+    assert "is not JSON" in half
+    assert "{&#34;feedback&#34;:" in half
+    assert answers(made) == []
 
 
 def test_items_are_added_and_removed_without_a_script_and_record_nothing(made: Desk, client: TestClient) -> None:

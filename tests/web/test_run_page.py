@@ -12,6 +12,12 @@ from tests.contract.workspaces import SHIP, Desk, person
 from tests.web.browser import app_of, browser, waiting_desk
 from tests.web.calling import ran
 
+from hermes_workflows.core import layout
+from hermes_workflows.core.receipts import CallReceipt, Execution
+from hermes_workflows.finding import Found
+from hermes_workflows.web.run_view import run_view
+from hermes_workflows.web.timeline import Bar
+
 HOSTILE = "<script>alert(1)</script>\n![x](https://evil.example/p.png)"
 
 
@@ -56,6 +62,41 @@ def test_the_timeline_has_a_bar_for_each_call_as_long_as_it_took(client: TestCli
     assert bars == [("open", "0", "1000"), ("completed", "0", "333"), ("failed", "667", "333")]
 
 
+def test_the_run_before_it_is_one_click_away_to_be_compared(made: Desk, client: TestClient) -> None:
+    assert "previous run" not in client.get("/runs/wf").text
+    made.clock.advance(60)
+    made.workspace.start("flow.py:plain", run_id="other")
+    made.start("next")
+    page = client.get("/runs/next").text
+    assert '<li>previous run <a href="/runs/wf"><code>wf</code></a> (<a href="/compare?a=wf&amp;b=next">' in page
+
+
+@pytest.mark.parametrize(
+    ("x", "width", "begins"),
+    [(100, 500, (104, "start")), (100, 20, (124, "start")), (980, 20, (976, "end")), (500, 20, (524, "start"))],
+)
+def test_a_label_stands_where_it_has_room(x: int, width: int, begins: tuple[int, str]) -> None:
+    bar = Bar("draft/1/write", "completed", "", x, 0, width)
+    assert (bar.text_x, bar.anchor) == begins
+
+
+def test_a_child_run_that_goes_on_stands_with_what_it_waits_for(made: Desk, client: TestClient) -> None:
+    made.start("wf.part")
+    made.ask("sure", "wf.part")
+    started = CallReceipt(
+        path=layout.start("part"),
+        key="part",
+        kind="child",
+        status="started",
+        fingerprint="fp1:sha256:" + "4" * 64,
+        request={"workflow": "flow:launch"},
+        execution=Execution(started_at=made.now(), requested_after=0, child="wf.part"),
+    )
+    made.append("wf", started)
+    page = client.get("/runs/wf").text
+    assert 'Waiting on the operator · <a href="/runs/wf.part">its run</a>' in page
+
+
 def test_a_commit_shows_the_run_as_it_was_then(made: Desk, client: TestClient) -> None:
     (then,) = re.findall(r'href="/runs/([^"]+)">this moment', client.get("/runs/wf").text)
     made.workspace.answer("wf", "ok", SHIP, person())
@@ -65,6 +106,19 @@ def test_a_commit_shows_the_run_as_it_was_then(made: Desk, client: TestClient) -
     assert "This is the run as commit" in page
     assert '<span class="state waiting">Waiting</span>' in page
     assert "As it is now" not in client.get("/runs/wf").text
+
+
+def test_a_run_that_moves_while_its_page_is_made_is_no_past_one(made: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    find = made.workspace.find
+
+    def found(text: str) -> Found:
+        found = find(text)
+        ran(made, "meanwhile")
+        return found
+
+    monkeypatch.setattr(made.workspace, "find", found)
+    view = run_view(made.workspace, "wf")
+    assert (view.past, view.moves) == (False, True)
 
 
 def test_a_call_shows_request_output_and_transcript(made: Desk, client: TestClient) -> None:

@@ -72,6 +72,16 @@ def test_a_form_that_is_sent_twice_starts_one_run(made: Desk, client: TestClient
     assert "dogs" in answer.text
 
 
+def test_an_input_is_checked_while_it_is_typed_and_starts_nothing(made: Desk, client: TestClient) -> None:
+    assert 'data-check="/workflows/launch/check"' in client.get("/workflows/launch").text
+    wrong = post(client, "/workflows/launch/check", {"f/topic": "cats", "f/risk": "high"}).json()
+    assert [error["field"] for error in wrong] == ["/risk"]
+    assert post(client, "/workflows/launch/check", {"f/topic": "cats", "f/risk": "3"}).json() == []
+    assert post(client, "/workflows/plain/check", {}).json() == []
+    assert "data-check" not in client.get("/workflows/plain").text
+    assert made.workspace.runs() == []
+
+
 def test_an_input_that_does_not_fit_starts_nothing_and_stays_in_the_form(made: Desk, client: TestClient) -> None:
     answer = post(client, "/workflows/launch", {"_id": "mine", "f/topic": "c<ats", "f/risk": "high"})
     assert answer.status_code == 422

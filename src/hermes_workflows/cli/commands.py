@@ -38,7 +38,7 @@ _COMMANDS: Mapping[str, tuple[str, str, str]] = {
     "show": ("look", "show", "Show a run, or one of its calls with all it says."),
     "signal": ("signal", "signal", "Send a run an event it waits for."),
     "review": ("review", "review", "Questions for people: list, show, respond, import."),
-    "dashboard": ("dashboard", "dashboard", "Show runs and questions in a browser."),
+    "dashboard": ("dashboard", "dashboard", "Show runs and questions in a browser; export: as files."),
     "hermes": ("hermes", "hermes", "The plugin for Hermes Agent: install, uninstall, doctor."),
     "publish": ("publish", "publish", "Push a run as a branch, to be reviewed."),
     "artifact": ("artifact", "artifact", "Files that runs have kept: list, get."),

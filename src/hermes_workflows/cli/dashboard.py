@@ -11,8 +11,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from ..errors import InvalidInput, StoreFailure
+from .dashboard_export import export
 from .scope import Scope, scoped
 
 if TYPE_CHECKING:
@@ -25,7 +27,7 @@ _DRAIN_SECONDS = 2
 _INTERRUPTED = 130
 
 
-@click.command("dashboard")
+@click.group("dashboard", invoke_without_command=True)
 @click.option("--host", metavar="ADDRESS", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option("--port", type=click.IntRange(0, 65535), metavar="PORT", default=8765, help="8765; 0 takes any free one.")
 @click.option("--token", metavar="TOKEN|@FILE|-", help="Lets browsers in each time; one of each start when left out.")
@@ -42,10 +44,12 @@ def dashboard(
 
     Open the printed address: it lets one browser in, once. Without --token only this machine is served.
     """
+    if click.get_current_context().invoked_subcommand is not None:
+        return _with_subcommand(click.get_current_context())
     from .guard import guarded
     from .hashseed import fix_hash_seed
 
-    _check_extra()
+    check_extra()
     fix_hash_seed(scope.session)
     from ..web.opened import Opened
 
@@ -69,7 +73,15 @@ def dashboard(
     return _INTERRUPTED if signal.SIGINT in stopped else 0
 
 
-def _check_extra() -> None:
+def _with_subcommand(context: click.Context) -> int:
+    """Nothing is served then, and no option that somebody has written is passed over in silence."""
+    written = [name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE]
+    if written:
+        raise click.UsageError(f"the options of `{context.invoked_subcommand}` stand behind its name", context)
+    return 0
+
+
+def check_extra() -> None:
     try:
         import jinja2  # noqa: F401 - whether it is there is the question
         import markdown_it  # noqa: F401
@@ -189,3 +201,6 @@ def _serve(settings: WebSettings, opened: Opened, listening: socket.socket) -> l
         for number, handler in before.items():
             signal.signal(number, handler)
     return stopped
+
+
+dashboard.add_command(export)

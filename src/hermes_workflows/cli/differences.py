@@ -10,8 +10,8 @@ from ..core.changes import ABSENT, Change
 from ..core.comparison import Comparison, Difference, Part
 from ..core.told_calls import ToldCall
 from ..core.usages import told
-from .show import one_line
 from .told import counted
+from .writing import one_line
 
 _MARKS = {"added": "+", "removed": "-", "changed": "~"}
 # Lines of one text's diff that a terminal is given; JSON has all.

@@ -12,7 +12,7 @@ from ..lives import life_of, named
 from ..store.queue_port import RunnerRow
 from .numbers import Seconds
 from .scope import Scope, scoped
-from .show import columns
+from .writing import columns
 
 _LOOK_SECONDS = 0.1
 

@@ -52,18 +52,16 @@ def uninstall(session: Session, /, home: str | None) -> None:
 
 @hermes.command("doctor")
 @_home
-@click.option("--config", metavar="FILE", help="The registry; found upwards from here when left out.")
 @output_options
 @click.pass_obj
-def doctor(session: Session, /, home: str | None, config: str | None) -> int:
+def doctor(session: Session, /, home: str | None) -> int:
     """Look for what keeps Hermes from finding the plugin, or the plugin from working. Changes nothing."""
     from ..doctor import looked
     from ..hermes_plugin.examine import examine_hermes
 
     place = _home_of(session, home)
-    return report(
-        Scope(session, config, None), looked("hermes", lambda: examine_hermes(place, session.environment)), []
-    )
+    findings = looked("hermes", lambda: examine_hermes(place, session.environment))
+    return report(Scope(session, None, None), findings, [])
 
 
 def _home_of(session: Session, home: str | None) -> Path:

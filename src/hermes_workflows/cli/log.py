@@ -13,8 +13,8 @@ from .completion import complete_moments
 from .numbers import count
 from .plain_git import git_line, revision, tell
 from .scope import Scope, scoped
-from .show import one_line
 from .told import call_facts, call_line, clock_time, place_of, run_facts
+from .writing import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,8 +11,8 @@ from ..core import layout
 from .completion import complete_moments
 from .plain_git import git_line, revision, tell
 from .scope import Scope, scoped
-from .show import one_line, pretty
 from .told import call_facts, call_line, place_of, run_facts, value_lines
+from .writing import one_line, pretty
 
 if TYPE_CHECKING:
     from ..core.receipts import Receipt

@@ -10,8 +10,6 @@ import os
 import sys
 from collections.abc import Sequence
 
-from . import quick
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code (DESIGN §5). `argv` is without the program's name."""
@@ -20,8 +18,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     _fill_streams()
     arguments = list(sys.argv[1:] if argv is None else argv)
-    if (document := quick.status(arguments)) is not None:
-        return _write(document)
+    if arguments[:1] == ["status"]:
+        # Half of what `--help` would take to start.
+        from . import quick
+
+        if (document := quick.status(arguments)) is not None:
+            return _write(document)
     from .commands import run_command
 
     return run_command(arguments, own_process=argv is None or _is_script(arguments))

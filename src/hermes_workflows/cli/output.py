@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..errors import InvalidInput
-from .show import as_json
+from .writing import as_json
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import Divergence, TemporarilyLocked
 from ..facts import facts_of
-from .show import one_line
+from .writing import one_line
 
 if TYPE_CHECKING:
     from ..core.states import OperationalState

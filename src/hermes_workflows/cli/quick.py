@@ -19,7 +19,8 @@ from ..registry import choose
 from ..store import peek
 from ..store.fast_status import DatabaseGone, FastIndex
 from .seen import Shown, shown_of
-from .show import as_json, status_document
+from .show import status_document
+from .writing import as_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

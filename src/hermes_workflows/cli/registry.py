@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 
-from ..errors import Conflict
+from ..errors import Conflict, HermesError
 from ..registry import DEFAULT_DB, DEFAULT_SQLITE, FILE, FOLDER, Registry
 from ..sources import workflows_in
 from .doctor import registry_doctor
 from .scope import Scope, Session, output_options, scoped
-from .show import columns
+from .writing import columns
 
 _SKIPPED = {"node_modules", "site-packages", "dist-packages", "__pycache__", "build", "dist"}
 
@@ -51,8 +52,9 @@ def registry() -> None:
 
 
 @registry.command("list")
+@click.option("--inputs", is_flag=True, help="Load each one, too: what its input looks like, or why it does not load.")
 @scoped
-def list_workflows(scope: Scope) -> None:
+def list_workflows(scope: Scope, inputs: bool) -> None:
     """Show aliases, what they mean, and the databases."""
     known = scope.registry
     document = {
@@ -64,11 +66,29 @@ def list_workflows(scope: Scope) -> None:
         },
         "workflows": {
             alias: {"workflow_ref": entry.ref, "db": entry.db, "description": entry.description}
+            | (_input_of(scope, alias) if inputs else {})
             for alias, entry in known.workflows.items()
         },
     }
     rows = [(entry.alias, entry.ref, entry.db, entry.description) for entry in known.workflows.values()]
     scope.output.table(("alias", "workflow", "db", "description"), rows, document, "no workflows yet")
+
+
+def _input_of(scope: Scope, alias: str) -> dict[str, Any]:
+    """The JSON Schema of the input, None when there is none; what its author says of it, when the registry does not."""
+    from ..importing import said_where
+    from ..loader import Loader
+    from .guard import guarded
+
+    try:
+        with guarded(lambda: [scope.redactor], own_process=scope.session.own_process):
+            loaded = Loader(scope.registry).load(alias)
+            with said_where(loaded.ref):
+                codec = loaded.definition.input_codec
+    except HermesError as error:
+        return {"error": error.message, "hint": error.hint}
+    about = scope.registry.workflows[alias].description or (loaded.definition.__doc__ or "").strip()
+    return {"description": about, "input": None if codec is None else codec.json_schema}
 
 
 registry.add_command(registry_doctor)

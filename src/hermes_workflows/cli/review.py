@@ -15,7 +15,8 @@ from .completion import complete_reviews, complete_runs
 from .publish import import_reviews
 from .run import warn_of_split
 from .scope import Scope, debug_option, scoped
-from .show import columns, one_line, pretty, review_document, review_row
+from .show import review_document, review_row
+from .writing import columns, one_line, pretty
 
 if TYPE_CHECKING:
     from ..core.encoding import Plain

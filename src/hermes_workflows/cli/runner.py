@@ -26,8 +26,8 @@ from .logs import Logging, chosen_file, log_options, telling
 from .numbers import Seconds, count
 from .scope import Scope, Session, output_options, scoped
 from .seen import runner_document, runner_lines, work_document
-from .show import columns
 from .told import counted
+from .writing import columns
 
 if TYPE_CHECKING:
     from ..runner.worker import Runner, RunnerReport

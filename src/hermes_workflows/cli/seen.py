@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..core.durations import lasting
-from ..facts import Child, children_of, last_line, seconds_in_hand, state_of, waiting_since, within_workspace
+from ..facts import Child, becomes, children_of, last_line, state_of, within_workspace
 from ..lives import named, told
 from ..store.row_keys import FOREVER
 
@@ -27,12 +26,10 @@ _FEW = 8
 
 
 class Pending(NamedTuple):
-    """A row of the queue: for how many seconds it is executed, or could have been (negative before its time), and
-    the last line it printed.
-    """
+    """A row of the queue: what goes on with it, and the last line it printed."""
 
     row: WorkRow
-    seconds: float
+    told: str
     line: str
 
 
@@ -76,9 +73,7 @@ def work_document(row: WorkRow) -> dict[str, Any]:
 
 
 def _pending(row: WorkRow, runners: Sequence[RunnerRow], now: float) -> Pending:
-    in_hand = row.status in ("leased", "withdrawn")
-    seconds = seconds_in_hand(row, now) if in_hand else now - waiting_since(row)
-    return Pending(row, seconds, last_line(row, runners))
+    return Pending(row, becomes(row, now), last_line(row, runners))
 
 
 def pending_document(pending: Pending) -> dict[str, Any]:
@@ -87,16 +82,10 @@ def pending_document(pending: Pending) -> dict[str, Any]:
 
 def pending_line(pending: Pending) -> str:
     """`draft (agent writer): executing on ada for 3 min: 42 of 80 pages`."""
-    row, seconds = pending.row, pending.seconds
+    row = pending.row
     what = f"{row.work.key or 'the workflow'} ({' '.join(filter(None, (row.work.kind, row.work.name)))})"
-    said = f": {pending.line}" if pending.line else ""
-    if row.status == "leased":
-        return f"{what}: executing on {row.runner} for {lasting(seconds)}{said}"
-    if row.status == "withdrawn":
-        return f"{what}: being stopped on {row.runner}{said}"
-    if row.status == "expired":
-        return f"{what}: lost by {row.runner}, claimed {row.claims} times"
-    return f"{what}: due in {lasting(-seconds)}" if seconds < 0 else f"{what}: queued for {lasting(seconds)}"
+    said = f": {pending.line}" if pending.line and row.status in ("leased", "withdrawn") else ""
+    return f"{what}: {pending.told}{said}"
 
 
 def runner_document(row: RunnerRow, life: Life) -> dict[str, Any]:

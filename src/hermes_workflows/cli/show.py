@@ -5,13 +5,12 @@ Light on purpose: the fast `status` imports this.
 
 from __future__ import annotations
 
-import base64
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..core.usages import added, told
 from .seen import few, mark_document, pending_document, pending_line
+from .writing import one_line, pretty
 
 if TYPE_CHECKING:
     from ..core.summary import Event, OpenReview, RunSummary
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from ..store.queue_port import ReviewRow
     from .seen import Shown
 
-_LINE = 72
 # Lines of a result that are shown beside the rest of a screen.
 _RESULT = 20
 
@@ -161,28 +159,6 @@ def review_row(row: ReviewRow) -> tuple[str, ...]:
     return row.run_id, row.key, row.status, who, row.requested_at or "", one_line(row.prompt, 50)
 
 
-def as_json(document: Any) -> bytes:
-    """Compact, keys sorted: equal answers are equal bytes."""
-    text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=_jsonable)
-    return text.encode("utf-8", "backslashreplace")
-
-
-def one_line(text: str, length: int = _LINE) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= length else f"{line[: length - 1]}…"
-
-
-def pretty(value: Any) -> str:
-    """A value as people read it: indented JSON."""
-    return json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True, default=_shown)
-
-
-def columns(rows: Sequence[tuple[str, str]]) -> str:
-    """Names and what stands beside them, aligned."""
-    width = max((len(name) for name, _ in rows), default=0)
-    return "\n".join(f"{name.ljust(width)}  {value}" for name, value in rows)
-
-
 def _waiting(review: OpenReview | None) -> dict[str, Any] | None:
     return None if review is None else dict(vars(review))
 
@@ -192,17 +168,3 @@ def _indented(value: Any) -> str:
     if len(lines) > _RESULT:
         lines = [*lines[:_RESULT], f"… {len(lines) - _RESULT} more lines: --json, or hermes-workflows show"]
     return "\n".join(lines).replace("\n", "\n            ")
-
-
-def _jsonable(value: object) -> Any:
-    if isinstance(value, bytes):
-        return {"$base64": base64.b64encode(value).decode()}
-    if isinstance(value, Mapping):
-        return dict(value)
-    raise TypeError(f"{type(value).__name__} has no JSON")
-
-
-def _shown(value: object) -> Any:
-    if isinstance(value, Mapping):
-        return dict(value)
-    return f"{len(value):,} bytes" if isinstance(value, bytes) else str(value)

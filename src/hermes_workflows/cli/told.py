@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from .show import one_line, pretty
+from .writing import one_line, pretty
 
 if TYPE_CHECKING:
     from ..core.outline import Ran

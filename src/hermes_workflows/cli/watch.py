@@ -16,7 +16,8 @@ from .numbers import Seconds
 from .output import readable
 from .scope import Scope, scoped
 from .seen import Shown, runner_document, runner_lines, shown_of
-from .show import as_json, event_line, one_line, status_document, status_text
+from .show import event_line, status_document, status_text
+from .writing import as_json, one_line
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -20,7 +20,7 @@ from ..core.receipts import Provenance
 from ..errors import HermesError, InvalidInput
 from ..review.forms import form_of, read
 from .offers import COMMANDS_HINT
-from .service import Service, read_json, service, workflows
+from .service import Service, read_json, service, start, workflows
 
 CHANNEL: Final = "hermes-cli"
 HELP: Final = """/workflow list                     what can be started
@@ -62,9 +62,7 @@ def _start(ctx: Any, rest: str) -> str:
     name, _, text = rest.partition(" ")
     if not name:
         raise InvalidInput("which workflow?", hint="/workflow list shows them")
-    given = read_json(text, "the input") if text.strip() else None
-    with service(starting=name) as here:
-        return _run(here.start(name, given, None))
+    return _run(start(name, text.strip() or None, None))
 
 
 def _status(ctx: Any, rest: str) -> str:
@@ -132,7 +130,7 @@ def _run(document: Any) -> str:
 
 
 def _question(document: Any) -> str:
-    from ..cli.show import pretty
+    from ..cli.writing import pretty
 
     request = document["request"]
     lines = [f"{document['workflow_id']} asks {document['key']} ({document['status']}):", *_block(request["prompt"])]
@@ -150,7 +148,7 @@ def _said(text: Any) -> str:
 
 
 def _block(value: Any) -> list[str]:
-    from ..cli.show import pretty
+    from ..cli.writing import pretty
 
     text = value if isinstance(value, str) else pretty(value)
     cut = text if len(text) <= _TEXT else f"{text[:_TEXT]}\n… {len(text) - _TEXT:,} more characters"

@@ -8,7 +8,7 @@ name, nothing is written, and the caller tells how to do it by hand. Pure but fo
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
 from itertools import chain
 from typing import Any, Final
@@ -17,6 +17,7 @@ Parse = Callable[[str], Any]
 
 _TOP: Final = re.compile(r"^plugins:[ \t]*(?:#.*)?$", re.M)
 _ENABLED: Final = re.compile(r"^(?P<pad>[ \t]+)enabled:[ \t]*(?P<flow>\[(?P<names>[^\]\n#]*)\])?[ \t]*(?:#.*)?$", re.M)
+_ITEM: Final = re.compile(r"(?:\n[ \t]*(?:#[^\n]*)?)*\n(?P<pad>[ \t]*)- ")
 _KEY: Final = re.compile(r"^(?P<pad>[ \t]*)[^\s#-]", re.M)
 
 
@@ -66,14 +67,13 @@ def without_name(text: str, name: str, parse: Parse, inserted: str = "") -> str 
     kept = [each for each in names if each != name]
     # An empty list says the same as none.
     texts = [text.replace(inserted, "", 1)] if inserted else []
-    return _first_that_says(_changed(before, kept), chain(texts, _without(text, name)), parse, empty_is_none=True)
+    return _first_that_says(_changed(before, kept), chain(texts, _without(text, name)), parse)
 
 
-def _first_that_says(wanted: Any, texts: Iterator[str], parse: Parse, *, empty_is_none: bool = False) -> str | None:
-    accepted = [wanted, _tidied(wanted)] if empty_is_none else [wanted]
+def _first_that_says(wanted: Any, texts: Iterable[str], parse: Parse) -> str | None:
     for text in texts:
         try:
-            if (parse(text) or {}) in accepted:
+            if _normal(parse(text)) == _normal(wanted):
                 return text
         except Exception:  # YAML's errors are its own, and what cannot be read is not what was wanted
             continue
@@ -87,22 +87,21 @@ def _with(text: str, name: str) -> Iterator[str]:
         new = f"[{inside}, {name}]" if inside else f"[{name}]"
         yield text[: enabled.start("flow")] + new + text[enabled.end("flow") :]
     elif enabled is not None:
-        item = re.compile(r"\n(?P<pad>[ \t]*)- ").match(text, enabled.end())
+        item = _ITEM.match(text, enabled.end())
         pad = item["pad"] if item else enabled["pad"]
         yield f"{text[: enabled.end()]}\n{pad}- {name}{text[enabled.end() :]}"
     elif top is not None:
         child = _KEY.search(text, top.end() + 1)
         pad = child["pad"] if child and child["pad"] else "  "
         yield f"{text[: top.end()]}\n{pad}enabled:\n{pad}- {name}{text[top.end() :]}"
-    else:
+    elif not re.search("^plugins:", text, re.M):
         end = "" if not text or text.endswith("\n") else "\n"
         yield f"{text}{end}plugins:\n  enabled:\n  - {name}\n"
 
 
 def _without(text: str, name: str) -> Iterator[str]:
     """From what `_with` may have written to what is left of it: the block of ours as a whole first."""
-    block = f"plugins:\n  enabled:\n  - {name}\n"
-    yield text.removesuffix(block)
+    yield re.sub(rf"^plugins:\n[ \t]+enabled:\n[ \t]+- {re.escape(name)}(?:\n|\Z)", "", text, count=1, flags=re.M)
     yield re.sub(rf"\n[ \t]+enabled:\n[ \t]*- {re.escape(name)}(?=\n|\Z)", "", text, count=1)
     yield re.sub(rf"\n[ \t]*- (['\"]?){re.escape(name)}\1[ \t]*(?:#[^\n]*)?(?=\n|\Z)", "", text, count=1)
     enabled = _enabled(text)
@@ -133,8 +132,13 @@ def _changed(config: Any, names: list[Any]) -> dict[str, Any]:
     return {**(config or {}), "plugins": {**plugins, "enabled": names}}
 
 
-def _tidied(config: Any) -> dict[str, Any]:
-    """Without the list when it is empty, and without the section when nothing else is in it."""
-    plugins = {key: value for key, value in config["plugins"].items() if key != "enabled" or value}
-    rest = {key: value for key, value in config.items() if key != "plugins"}
-    return rest | ({"plugins": plugins} if plugins else {})
+def _normal(config: Any) -> dict[str, Any]:
+    """What a configuration says: the order of the names says nothing, and no list is as good as an empty one."""
+    rest = {key: value for key, value in (config or {}).items() if key != "plugins" or value}
+    if not isinstance(plugins := rest.pop("plugins", {}), dict):
+        return {**rest, "plugins": plugins}
+    names = plugins.get("enabled")
+    kept = {key: value for key, value in plugins.items() if key != "enabled"}
+    if names:
+        kept["enabled"] = sorted(names, key=str) if isinstance(names, list) else names
+    return rest | ({"plugins": kept} if kept else {})

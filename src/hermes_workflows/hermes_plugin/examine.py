@@ -12,7 +12,9 @@ from typing import Any, Final
 
 from ..doctor import Finding
 from ..errors import HermesError
-from ..registry import choose
+from ..registry import Registry, choose
+from ..review.chat import key_file
+from ..store.secret_key import secret_key
 from .config_text import is_enabled, is_refused, parser
 from .host import note_of, plugin_folder
 from .install import CONFIG, changed, contents, digest_of
@@ -20,7 +22,11 @@ from .offers import HOOKS, METHODS, NAME
 
 OLDEST: Final = (0, 19)
 NEWEST: Final = (0, 21)
+# What the pages need that the tab shows; Hermes brings most of it along.
+_TAB: Final = ("jinja2", "markdown_it", "starlette")
 _RANGE: Final = "0.19 to 0.21"
+# What the pages of the tab are made with.
+_PAGES: Final = ("jinja2", "markdown_it", "starlette")
 
 
 def examine_hermes(home: Path, variables: Mapping[str, str]) -> Iterator[Finding]:
@@ -55,6 +61,9 @@ def _program(variables: Mapping[str, str]) -> Iterator[Finding]:
     else:
         yield Finding("warning", f"Hermes Agent {found}: tried with {_RANGE}", "it may work; tell us what does not")
     yield from _methods(found)
+    if missing := [package for package in _TAB if find_spec(package) is None]:
+        hint = f"python -m pip install '{NAME}[dashboard]'"
+        yield Finding("warning", f"the tab of Hermes' dashboard needs {', '.join(missing)}", hint)
 
 
 def _methods(found: str) -> Iterator[Finding]:
@@ -120,3 +129,24 @@ def _served(note: Mapping[str, Any] | None) -> Iterator[Finding]:
     yield Finding("ok", f"{where}: {len(registry.workflows)} workflows")
     if registry.hermes.answer_tool:
         yield Finding("ok", "its model may answer questions; such answers are recorded as an agent's")
+    yield from _answers(registry)
+
+
+def _answers(registry: Registry) -> Iterator[Finding]:
+    """What answers in chats and in Hermes' dashboard need."""
+    senders, told = registry.hermes.senders, registry.notify is not None and registry.notify.preset == "hermes"
+    if senders and told:
+        yield Finding("ok", f"{len(senders)} senders may answer from a chat with the lines of a notice")
+    elif senders:
+        hint = 'tell people with "notify": {"preset": "hermes", "to": …}'
+        yield Finding("warning", "hermes.senders may answer from a chat, and no lines are sent to them", hint)
+    for paths in registry.dbs.values():
+        file = key_file(paths)
+        try:
+            if file.exists():
+                secret_key(file)
+        except HermesError as error:
+            yield Finding("problem", error.message, error.hint)
+    if missing := [name for name in _PAGES if find_spec(name) is None]:
+        hint = f"python -m pip install '{NAME}[dashboard]', where Hermes is"
+        yield Finding("warning", f"the tab of its dashboard needs {', '.join(missing)}", hint)

@@ -60,8 +60,8 @@ def registry_here() -> Registry:
 
 
 @contextmanager
-def opened(create: str | None = None) -> Iterator[Opened]:
-    """All databases of the workspace that have something in them, and the one called `create` in any case.
+def opened() -> Iterator[Opened]:
+    """All databases of the workspace that have something in them.
 
     Raises NotFound, InvalidInput, IntegrityError, StoreFailure.
     """
@@ -74,9 +74,9 @@ def opened(create: str | None = None) -> Iterator[Opened]:
     registry, surroundings = registry_here(), Surroundings(SystemClock(), environment())
     every: list[Workspace] = []
     try:
-        for alias, paths in registry.dbs.items():
-            if alias == create or paths.receipts.exists():
-                every.append(open_workspace(registry, paths, surroundings, create=alias == create))
+        for paths in registry.dbs.values():
+            if paths.receipts.exists():
+                every.append(open_workspace(registry, paths, surroundings))
         yield Opened(registry, every)
     finally:
         for workspace in every:

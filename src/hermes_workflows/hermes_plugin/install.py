@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
@@ -35,6 +36,17 @@ class Done:
     hint: str | None = None
 
 
+@dataclass(frozen=True)
+class Told:
+    """What the note says beside the files: what Hermes serves, what was changed in its configuration, and whether the
+    folder of its plugins was made as well.
+    """
+
+    registry: Path | None
+    config: Mapping[str, Any]
+    made_parent: bool
+
+
 def install(home: Path, registry: Path | None, parse: Parse | None) -> Done:
     """Write the plugin's folder below `home`, or bring it up to date, and enable it. `parse` reads YAML, if it can.
 
@@ -47,15 +59,15 @@ def install(home: Path, registry: Path | None, parse: Parse | None) -> Done:
     note = _owned(folder)
     files = dict(contents())
     _refuse_foreign(folder, note, files)
-    kept = (note or {}).get("config", {})
-    _write_note(folder, files, registry, kept)
+    told = Told(registry, (note or {}).get("config", {}), (note or {}).get("made_parent", not folder.parent.exists()))
+    _write_note(folder, files, told)
     for name, data in files.items():
         _write(folder / name, data)
     for name in (note or {}).get("files", {}):
         if name not in files:
             (folder / name).unlink(missing_ok=True)
     enabled, hint, change = _enable(home / CONFIG, parse)
-    _write_note(folder, files, registry, change or kept)
+    _write_note(folder, files, replace(told, config=change or told.config))
     return Done(folder, tuple(sorted(files)), enabled, hint)
 
 
@@ -76,6 +88,9 @@ def uninstall(home: Path, parse: Parse | None) -> Done:
     for place in sorted((path for path in folder.rglob("*") if path.is_dir()), reverse=True):
         place.rmdir()
     folder.rmdir()
+    if note.get("made_parent"):
+        with suppress(OSError):  # others have put their plugins there since
+            folder.parent.rmdir()
     return Done(folder, tuple(sorted(note.get("files", {}))), enabled, hint)
 
 
@@ -144,13 +159,14 @@ def _named(paths: list[Path]) -> str:
     return shown if len(paths) <= 3 else f"{shown} and {len(paths) - 3} more"
 
 
-def _write_note(folder: Path, files: Mapping[str, bytes], registry: Path | None, config: Mapping[str, Any]) -> None:
+def _write_note(folder: Path, files: Mapping[str, bytes], told: Told) -> None:
     note = {
         "what": "written by `hermes-workflows hermes install`, and taken away by `hermes-workflows hermes uninstall`",
         "version": version_of(NAME),
-        "registry": None if registry is None else str(registry),
+        "registry": None if told.registry is None else str(told.registry),
         "files": {name: digest_of(data) for name, data in files.items()},
-        "config": dict(config),
+        "config": dict(told.config),
+        "made_parent": told.made_parent,
     }
     _write(folder / NOTE, json.dumps(note, indent=2).encode() + b"\n")
 

@@ -15,22 +15,20 @@ from typing import TYPE_CHECKING, Any, Final
 from ..cli.look import receipt_document
 from ..cli.review import question_document
 from ..cli.seen import shown_of
-from ..cli.show import as_json, review_document, status_document
+from ..cli.show import review_document, status_document
 from ..cli.told import call_facts, run_facts
+from ..cli.writing import as_json
 from ..core.encoding import Plain, parse
 from ..core.outline import calls_of
 from ..core.receipts import Provenance
-from ..core.redaction import Redactor
 from ..core.spelling import suggestion
 from ..core.summary import summarize
-from ..errors import HermesError, InvalidInput, NotFound
-from ..importing import said_where
-from ..loader import Loader
-from .host import environment, opened, registry_here
+from ..errors import InvalidInput, NotFound
+from .apart import ask
+from .host import opened, registry_here
 
 if TYPE_CHECKING:
     from ..core.summary import RunSummary
-    from ..registry import WorkflowEntry
     from ..web.opened import Opened
     from ..workspace import Workspace
 
@@ -48,16 +46,6 @@ class Service:
 
     def __init__(self, every: Opened) -> None:
         self.every = every
-
-    def start(self, alias: str, given: Plain, run_id: str | None) -> Plain:
-        """Raises NotFound for what is no alias, and whatever `Workspace.start` raises."""
-        entry = self.every.registry.workflows.get(alias)
-        if entry is None:
-            hint = suggestion(alias, list(self.every.registry.workflows), "aliases")
-            raise NotFound(f"the registry has no workflow {alias!r}", hint=hint)
-        paths = self.every.registry.dbs[entry.db]
-        workspace = next(each for each in self.every.every if each.paths == paths)
-        return self._status(workspace, workspace.start(alias, given, run_id=run_id))
 
     def status(self, run: str) -> Plain:
         workspace = self.every.of_run(run)
@@ -120,18 +108,30 @@ class Service:
 
 def workflows() -> Plain:
     """What can be started: the registry's aliases. One whose code cannot be loaded says why instead of its input."""
-    registry, variables = registry_here(), environment()
-    named = {name: value for name in registry.redact if (value := variables.get(name))}
-    loader = Loader(registry)
-    found: Plain = [_workflow(loader, entry) for entry in registry.workflows.values()]
-    return Redactor(named, variables).plain(found, Counter())
+    known = ask(registry_here(), "registry", "list", "--inputs")["workflows"]
+    names = ("description", "input", "error", "hint")
+    return [{"workflow": alias} | {name: each[name] for name in names if name in each} for alias, each in known.items()]
+
+
+def start(alias: str, given: str | None, run_id: str | None) -> Plain:
+    """Record the start of a run, with its input as JSON. Raises NotFound for what is no alias, and Refused."""
+    registry = registry_here()
+    if alias not in registry.workflows:
+        hint = suggestion(alias, list(registry.workflows), "aliases")
+        raise NotFound(f"the registry has no workflow {alias!r}", hint=hint)
+    more, typed = ([] if run_id is None else [f"--id={run_id}"]), None
+    if given is not None:
+        read_json(given, "the input")
+        more, typed = [*more, "--input-json", "-"], given.encode("utf-8", "surrogatepass")
+    begun = ask(registry, "run", *more, about=alias, typed=typed)
+    with service() as here:
+        return here.status(begun["workflow_id"])
 
 
 @contextmanager
-def service(starting: str | None = None) -> Iterator[Service]:
-    """The workspace's service; the database of the workflow that is `starting` is made when there is none yet."""
-    entry = registry_here().workflows.get(starting) if starting else None
-    with opened(create=entry.db if entry else None) as every:
+def service() -> Iterator[Service]:
+    """The workspace's service, while its databases are open."""
+    with opened() as every:
         yield Service(every)
 
 
@@ -142,19 +142,6 @@ def read_json(text: str, what: str) -> Plain:
         return parse(text.encode("utf-8", "surrogatepass"))  # type: ignore[return-value]
     except InvalidInput as error:
         raise InvalidInput(f"{what}: {error.message}", hint=error.hint or "give it as JSON") from None
-
-
-def _workflow(loader: Loader, entry: WorkflowEntry) -> dict[str, Plain]:
-    document: dict[str, Plain] = {"workflow": entry.alias, "description": entry.description}
-    try:
-        loaded = loader.load(entry.alias)
-        with said_where(loaded.ref):
-            codec = loaded.definition.input_codec
-    except HermesError as error:
-        return document | {"error": error.message, "hint": error.hint}
-    about = entry.description or (loaded.definition.__doc__ or "").strip()
-    schema: Plain = None if codec is None else json.loads(as_json(codec.json_schema))
-    return document | {"description": about, "input": schema}
 
 
 def _status_of(workspace: Workspace, summary: RunSummary) -> Mapping[str, Any]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from ..errors import HermesError
 from ..registry import find
+from .apart import PROGRAM
 from .host import environment, registry_here
 
 
@@ -21,7 +22,7 @@ def run(args: Any) -> None:
     _enter_workspace(arguments)
     sys.stdout.flush()
     sys.stderr.flush()
-    os.execve(sys.executable, [sys.executable, "-m", "hermes_workflows", *arguments], dict(environment()))
+    os.execve(sys.executable, [*PROGRAM, *arguments], dict(environment()))
 
 
 def _enter_workspace(arguments: list[str]) -> None:

@@ -2,6 +2,7 @@
 
 Hermes checks who asks before it calls anything below `/api/plugins/`; here stands only in whose name an answer is
 recorded. Everybody gets an application of their own, so that a form of one person is none of another's.
+No code of a project is imported (see `apart`): starting and forking, which need it, are done elsewhere.
 """
 
 from __future__ import annotations
@@ -77,11 +78,13 @@ class Tab:
     def _every(self) -> Opened:
         from ..opening import open_workspace
         from ..web.opened import Opened
+        from .nocode import NoCode
 
         if self._opened is None:
             registry, around = registry_here(), _surroundings()
             there = [paths for paths in registry.dbs.values() if paths.receipts.exists()]
-            self._opened = Opened(registry, [open_workspace(registry, paths, around) for paths in there])
+            every = [open_workspace(registry, paths, around, loader=NoCode(registry)) for paths in there]
+            self._opened = Opened(registry, every)
         return self._opened
 
 

@@ -14,6 +14,7 @@ from ..core.receipts import Provenance
 from ..errors import HermesError, InvalidInput
 from .host import registry_here
 from .service import read_json, service, workflows
+from .service import start as start_run
 
 LONGEST: Final = 24_000
 """Characters of one result. A model reads all of it, so long texts in it are cut; the receipts have them whole."""
@@ -29,10 +30,10 @@ def list_workflows(args: Any, **_: Any) -> str:
 
 def start(args: Any, **_: Any) -> str:
     def begin() -> Plain:
-        name = _text(args, "workflow")
-        given = _value(args, "input_json")
-        with service(starting=name) as here:
-            return here.start(name, given, _optional(args, "run_id"))
+        given = args.get("input_json") if isinstance(args, Mapping) else None
+        # Models also hand over the value itself.
+        text = given if isinstance(given, str) or given is None else json.dumps(given)
+        return start_run(_text(args, "workflow"), text or None, _optional(args, "run_id"))
 
     return _told(begin)
 

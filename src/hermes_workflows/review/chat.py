@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 from ..core.receipts import Provenance, ReviewReceipt
-from ..core.timestamps import render_time
 from ..errors import Conflict, HermesError, NotFound
 from ..registry import DatabasePaths, Registry
 from ..store.secret_key import secret_key
@@ -28,8 +27,10 @@ CHANNEL: Final = "hermes-chat"
 LASTING: Final = timedelta(days=7)
 """How long a token lasts when its question does not expire before; a reminder brings new ones."""
 
-# Platforms on which no person writes: whatever calls these addresses is a program.
-_PROGRAMS: Final = frozenset({"api_server", "cron", "homeassistant", "local", "msgraph_webhook", "webhook"})
+# Where a program writes, or whoever likes under any name: an account there proves no person.
+_UNPROVEN: Final = frozenset(
+    {"api_server", "cron", "email", "homeassistant", "irc", "local", "msgraph_webhook", "ntfy", "webhook"}
+)
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Message:
         told = {"platform": self.platform, "chat": self.chat, "message": self.message_id, "sender": self.sender}
         origin = {name: value for name, value in (told | {"name": self.name}).items() if value}
         return Provenance(
-            kind="manual" if self.bot or self.platform in _PROGRAMS else "human",
+            kind="manual" if self.bot or self.platform in _UNPROVEN else "human",
             by=self.person,
             channel=CHANNEL,
             # Platforms count their messages in each chat anew.
@@ -131,7 +132,7 @@ def _take(workspace: Workspace, token: Token, found: Shown, message: Message) ->
 
 def _stale(workspace: Workspace, token: Token, found: Shown) -> str | None:
     if workspace.clock.now() >= token.expires:
-        return f"This line expired at {render_time(token.expires)}. The question may still be open."
+        return f"This line expired on {token.expires:%Y-%m-%d at %H:%M} UTC. The question may still be open."
     now = _review(workspace, found.run_id, found.question.key)
     if now is None or Shown(found.home, found.run_id, now.request, found.commit).binding != token.binding:
         return "The question has changed since this line was sent. Nothing was recorded."

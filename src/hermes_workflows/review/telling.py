@@ -11,7 +11,6 @@ from datetime import datetime
 from typing import Any, Final
 
 from ..core.inert import GAP, inert
-from ..core.timestamps import render_time
 from .chat import Line
 
 # Characters of what is asked: chats take some four thousand in a message.
@@ -56,7 +55,7 @@ def _answering(notice: Mapping[str, Any], lines: Sequence[Line], expires: dateti
     parts = [f"{harmless(line.label)}:\n`{line.token}`" for line in lines]
     if lines and expires is not None:
         head = "To answer, send one of these lines back, alone. They are good once, until "
-        parts.insert(0, f"{head}{render_time(expires)}.")
+        parts.insert(0, f"{head}{expires:%Y-%m-%d %H:%M} UTC.")
     return [*parts, f"{'Or in' if lines else 'Answer in'} a terminal: {harmless(str(notice['respond']))}"]
 
 

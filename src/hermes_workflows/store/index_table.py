@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from . import sql
 from .held import is_past
 from .liveness import Process
-from .queue_port import Counts, Indexed, ReviewRow, RunnerRow, Stuck, Took
+from .queue_port import Counts, InboxPage, Indexed, ReviewRow, RunnerRow, Stuck, Took
 from .rows import (
     indexed_of,
     merged,
@@ -25,7 +25,8 @@ from .rows import (
 from .texts import load
 
 if TYPE_CHECKING:
-    from .wanted import Wanted
+    from ..core.summary import RunSummary
+    from .wanted import Wanted, WantedReviews
 
 
 def put(connection: Connection, rows: Iterable[Indexed]) -> None:
@@ -34,23 +35,24 @@ def put(connection: Connection, rows: Iterable[Indexed]) -> None:
         if connection.execute(sql.PUT_RUN_AGAIN, values).rowcount == 0:
             connection.execute(sql.PUT_RUN, values)
         for review in indexed.reviews:
-            _put_review(connection, review)
+            _put_review(connection, review, indexed.summary.workflow)
         if indexed.summary.ended:
-            _close(connection, indexed.summary.run_id)
+            _close(connection, indexed.summary)
 
 
-def _put_review(connection: Connection, review: ReviewRow) -> None:
+def _put_review(connection: Connection, review: ReviewRow, workflow: str) -> None:
     row = connection.execute(sql.REVIEW, {"run_id": review.run_id, "key": review.key}).fetchone()
     known = merged(review_of(row) if row else None, review)
-    connection.execute(sql.PUT_REVIEW, review_values(known))
+    connection.execute(sql.PUT_REVIEW, review_values(known, workflow))
 
 
-def _close(connection: Connection, run_id: str) -> None:
+def _close(connection: Connection, run: RunSummary) -> None:
     """An ended run waits for nobody and is stuck at nothing."""
+    run_id = run.run_id
     connection.execute(sql.UNSTUCK, {"run_id": run_id})
     connection.execute(sql.DROP_BODY, {"run_id": run_id})
     for row in connection.execute(sql.OPEN_REVIEWS, {"run_id": run_id}).fetchall():
-        connection.execute(sql.PUT_REVIEW, review_values(withdrawn(review_of(row))))
+        connection.execute(sql.PUT_REVIEW, review_values(withdrawn(review_of(row)), run.workflow))
 
 
 def put_stuck(connection: Connection, marks: Iterable[Stuck], now: str) -> None:
@@ -105,6 +107,23 @@ def started_from(connection: Connection, run_id: str) -> list[str]:
 def reviews(connection: Connection, run_id: str | None, status: str | None) -> list[ReviewRow]:
     statement = sql.narrowed(sql.REVIEWS, run_id=run_id, status=status)
     return [review_of(row) for row in connection.execute(statement, {"run_id": run_id, "status": status})]
+
+
+def inbox(connection: Connection, wanted: WantedReviews, limit: int, offset: int) -> InboxPage:
+    given = wanted._asdict()
+    rows = connection.execute(sql.narrowed(sql.INBOX, **given), {**given, "limit": limit, "offset": offset})
+    asked = connection.execute(sql.narrowed(sql.ASKED, status=wanted.status), given).fetchall()
+    (total,) = connection.execute(sql.narrowed(sql.COUNT_REVIEWS, **given), given).fetchone()
+    return InboxPage(
+        [(review_of(row), row["workflow"]) for row in rows],
+        total,
+        sorted({row["workflow"] for row in asked}),
+        sorted({row["assignee"] for row in asked if row["assignee"]}),
+    )
+
+
+def open_questions(connection: Connection) -> list[tuple[str, str]]:
+    return [(row["run_id"], row["key"]) for row in connection.execute(sql.OPEN_QUESTIONS)]
 
 
 def stuck(connection: Connection, run_id: str | None) -> list[Stuck]:

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from ..core.summary import RunSummary
 from .held import is_past
 from .liveness import Process
-from .queue_port import Counts, Indexed, ReviewRow, RunnerRow, Stuck, Took
+from .queue_port import Counts, InboxPage, Indexed, ReviewRow, RunnerRow, Stuck, Took
 from .rows import OPEN, merged, withdrawn
-from .wanted import Wanted, searched
+from .wanted import Wanted, WantedReviews, searched
 from .work_table import Moment
 
 
@@ -91,6 +91,21 @@ class MemoryIndex:
     def reviews(self, run_id: str | None, status: str | None) -> list[ReviewRow]:
         found = [row for row in self.inbox.values() if run_id in (None, row.run_id) and status in (None, row.status)]
         return sorted(found, key=lambda row: (row.requested_at or "", row.run_id, row.key))
+
+    def inbox_page(self, wanted: WantedReviews, limit: int, offset: int) -> InboxPage:
+        asked = [(row, self._workflow(row.run_id)) for row in self.reviews(None, wanted.status)]
+        found = [
+            (row, workflow)
+            for row, workflow in asked
+            if wanted.workflow in (None, workflow) and wanted.assignee in (None, row.assignee)
+        ]
+        people = {row.assignee for row, _ in asked if row.assignee}
+        workflows = {workflow for _, workflow in asked}
+        return InboxPage(found[offset : offset + limit], len(found), sorted(workflows), sorted(people))
+
+    def _workflow(self, run_id: str) -> str:
+        known = self.runs.get(run_id)
+        return known.summary.workflow if known else ""
 
     def stuck(self, run_id: str | None) -> list[Stuck]:
         found = [mark for mark in self.marks.values() if run_id in (None, mark.run_id)]

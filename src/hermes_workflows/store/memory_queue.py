@@ -14,8 +14,9 @@ from .held import Held
 from .liveness import Process
 from .memory_index import MemoryIndex
 from .memory_work import MemoryHolder, MemoryWork
-from .queue_port import Change, Counts, Indexed, Lease, ReviewRow, RunnerRow, Stuck, Took, Work, WorkRow
-from .wanted import EVERY, Wanted
+from .queue_port import Change, Counts, InboxPage, Indexed, Lease, ReviewRow, RunnerRow, Stuck, Took, Work, WorkRow
+from .rows import OPEN
+from .wanted import EVERY, Wanted, WantedReviews
 from .work_table import Answer, Moment
 
 
@@ -146,6 +147,14 @@ class MemoryQueue:
     def reviews(self, *, run_id: str | None = None, status: str | None = None) -> list[ReviewRow]:
         with self._tables.lock:
             return self._tables.index.reviews(run_id, status)
+
+    def inbox(self, wanted: WantedReviews, *, limit: int, offset: int = 0) -> InboxPage:
+        with self._tables.lock:
+            return self._tables.index.inbox_page(wanted, limit, offset)
+
+    def open_questions(self) -> list[tuple[str, str]]:
+        with self._tables.lock:
+            return [(row.run_id, row.key) for row in self._tables.index.reviews(None, OPEN)]
 
     def stuck(self, run_id: str | None = None) -> list[Stuck]:
         with self._tables.lock:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from ..core.summary import RunSummary
-from .wanted import EVERY, Wanted
+from .wanted import EVERY, Wanted, WantedReviews
 
 Kind = Literal["workflow", "step", "agent", "bash", "child", "artifact", "timer", "notify"]
 Limits = tuple[tuple[str, int], ...]
@@ -104,6 +104,19 @@ class Took:
     started_at: str
     finished_at: str | None
     usage: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class InboxPage:
+    """Questions with the workflows of their runs, the oldest first, and how many there are on all pages.
+
+    `workflows` and `people` are those of all questions of the same status.
+    """
+
+    rows: Sequence[tuple[ReviewRow, str]]
+    total: int
+    workflows: Sequence[str]
+    people: Sequence[str]
 
 
 # Of a mark that says what somebody wants; every other kind is trouble.
@@ -217,6 +230,10 @@ class Queue(Protocol):
         """The newest runs of a workflow."""
 
     def reviews(self, *, run_id: str | None = None, status: str | None = None) -> list[ReviewRow]: ...
+    def inbox(self, wanted: WantedReviews, *, limit: int, offset: int = 0) -> InboxPage: ...
+    def open_questions(self) -> list[tuple[str, str]]:
+        """Run and key of each question that nobody has answered, the oldest first."""
+
     def stuck(self, run_id: str | None = None) -> list[Stuck]: ...
     def work(self, run_id: str | None = None) -> list[WorkRow]: ...
     def forget(self, run_id: str) -> None:

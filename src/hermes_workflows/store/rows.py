@@ -48,12 +48,14 @@ def indexed_of(row: Row) -> Indexed:
     return Indexed(summary, row["tip"], row["folder"], bool(row["sealed"]))
 
 
-def review_values(review: ReviewRow) -> dict[str, Any]:
+def review_values(review: ReviewRow, workflow: str) -> dict[str, Any]:
     return {
         "run_id": review.run_id,
         "key": review.key,
         "status": review.status,
         "requested_at": review.requested_at or "",
+        "workflow": workflow,
+        "assignee": review.assignee,
         "review": dump(vars(review)),
     }
 

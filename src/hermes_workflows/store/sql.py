@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 APPLICATION_ID = 0x48574631  # "HWF1": whose file this is, so that nobody else's database is ever replaced
 # Raise it with every change of the tables or of RunSummary: an older file is made again, a newer one refused.
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 
 SCHEMA = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -51,10 +51,13 @@ CREATE TABLE reviews (
     key TEXT NOT NULL,
     status TEXT NOT NULL,
     requested_at TEXT NOT NULL,
+    workflow TEXT NOT NULL,
+    assignee TEXT,
     review TEXT NOT NULL,
     PRIMARY KEY (run_id, key)
 ) WITHOUT ROWID;
-CREATE INDEX reviews_by_status ON reviews (status, requested_at);
+CREATE INDEX reviews_by_status ON reviews (status, requested_at, run_id, key, workflow, assignee);
+CREATE INDEX reviews_in_order ON reviews (requested_at, run_id, key, workflow, assignee);
 CREATE TABLE work (
     id INTEGER PRIMARY KEY,
     run_id TEXT NOT NULL,
@@ -251,7 +254,7 @@ ON CONFLICT (run_id) DO UPDATE SET status = excluded.status, started_at = exclud
     source = excluded.source, text = excluded.text, summary = excluded.summary, waiting_on = excluded.waiting_on
 WHERE excluded.seq >= runs.seq
 """
-# Of most receipts a run's row changes in nothing that has an index: then no index is written.
+# Of most receipts a run's row changes in nothing that has an index: then no index is written, one page instead of four.
 PUT_RUN_AGAIN = """
 UPDATE runs SET seq = :seq, tip = :tip, folder = :folder, sealed = :sealed, summary = :summary, waiting_on = :waiting_on
 WHERE run_id = :run_id AND seq <= :seq AND status = :status AND text = :text AND workflow = :workflow
@@ -259,8 +262,8 @@ WHERE run_id = :run_id AND seq <= :seq AND status = :status AND text = :text AND
 """
 REVIEW = "SELECT review FROM reviews WHERE run_id = :run_id AND key = :key"
 PUT_REVIEW = """
-INSERT OR REPLACE INTO reviews (run_id, key, status, requested_at, review)
-VALUES (:run_id, :key, :status, :requested_at, :review)
+INSERT OR REPLACE INTO reviews (run_id, key, status, requested_at, workflow, assignee, review)
+VALUES (:run_id, :key, :status, :requested_at, :workflow, :assignee, :review)
 """
 OPEN_REVIEWS = "SELECT review FROM reviews WHERE run_id = :run_id AND status = 'open'"
 RUN = "SELECT tip, folder, sealed, summary, waiting_on FROM runs WHERE run_id = :run_id"
@@ -283,6 +286,15 @@ SELECT started_at, json_extract(summary, '$.finished_at') AS finished_at, json_e
 FROM runs WHERE workflow = :workflow ORDER BY started_at DESC, run_id DESC LIMIT :limit
 """
 REVIEWS = "SELECT review FROM reviews{where} ORDER BY requested_at, run_id, key"
+# As with runs: an index says which, and only what a page shows is read.
+INBOX = """
+SELECT review, workflow FROM reviews WHERE (run_id, key) IN (
+    SELECT run_id, key FROM reviews{where} ORDER BY requested_at, run_id, key LIMIT :limit OFFSET :offset)
+ORDER BY requested_at, run_id, key
+"""
+COUNT_REVIEWS = "SELECT count(*) AS total FROM reviews{where}"
+ASKED = "SELECT DISTINCT workflow, assignee FROM reviews{where}"
+OPEN_QUESTIONS = "SELECT run_id, key FROM reviews WHERE status = 'open' ORDER BY requested_at, run_id, key"
 FORGET = tuple(
     f"DELETE FROM {table} WHERE run_id = :run_id" for table in ("runs", "reviews", "work", "bodies", "stuck")
 )
@@ -353,7 +365,13 @@ def wanted(statement: str, given: Wanted) -> tuple[str, dict[str, str]]:
         values |= each
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
     # Whatever else is asked for: the others would read the row of every run that they name.
-    return statement.format(where=(" INDEXED BY runs_newest" if given.words else "") + where), values
+    index = " INDEXED BY runs_newest" if given.words else ""
+    return statement.format(where=index + where), {name: _text(value) for name, value in values.items()}
+
+
+def _text(value: str) -> str:
+    """What a terminal may send and SQLite does not take: bytes that are no text. No run has them in its own."""
+    return value.encode("utf-8", "backslashreplace").decode()
 
 
 _WORD = "(instr(text, :{name}) OR run_id IN (SELECT run_id FROM stuck WHERE instr(lower(reason), :{name})))"

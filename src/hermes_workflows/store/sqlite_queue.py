@@ -21,9 +21,9 @@ from . import index_table, work_table
 from .database import BUSY_SECONDS, Database, DatabaseGone, open_database, replace_database, translated
 from .held import Held
 from .liveness import Process
-from .queue_port import Change, Counts, Indexed, Lease, ReviewRow, RunnerRow, Stuck, Took, Work, WorkRow
+from .queue_port import Change, Counts, InboxPage, Indexed, Lease, ReviewRow, RunnerRow, Stuck, Took, Work, WorkRow
 from .room import is_suspect
-from .wanted import EVERY, Wanted
+from .wanted import EVERY, Wanted, WantedReviews
 from .work_table import Answer, Holder, Moment
 
 T = TypeVar("T")
@@ -162,6 +162,12 @@ class SqliteQueue:
 
     def reviews(self, *, run_id: str | None = None, status: str | None = None) -> list[ReviewRow]:
         return self._attempt(lambda connection: index_table.reviews(connection, run_id, status))
+
+    def inbox(self, wanted: WantedReviews, *, limit: int, offset: int = 0) -> InboxPage:
+        return self._attempt(lambda connection: index_table.inbox(connection, wanted, limit, offset))
+
+    def open_questions(self) -> list[tuple[str, str]]:
+        return self._attempt(index_table.open_questions)
 
     def stuck(self, run_id: str | None = None) -> list[Stuck]:
         return self._attempt(lambda connection: index_table.stuck(connection, run_id))

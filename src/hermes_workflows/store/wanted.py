@@ -5,13 +5,13 @@ Light on purpose: the fast `list` imports this.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from ..core.summary import RunSummary
 
-# Characters of a run's text that are searched: a search reads those of every run, so they are few.
-_LONGEST = 500
+# Characters of each part of a run's text: a search reads those of every run, so they are few.
+_PART = 200
 # Words beyond that are one phrase.
 _WORDS = 8
 
@@ -39,20 +39,21 @@ class Wanted(NamedTuple):
 EVERY = Wanted()
 
 
+class WantedReviews(NamedTuple):
+    """Questions that are all of this: of a status (`open`, or that of an answer), of a workflow, put to somebody."""
+
+    status: str | None = None
+    workflow: str | None = None
+    assignee: str | None = None
+
+
 def searched(summary: RunSummary) -> str:
-    """The text of a run that `Wanted.text` is looked for in."""
-    paused = (summary.paused or {}).get("reason")
-    asked = summary.waiting_on
-    told = (
-        summary.run_id,
-        _message(summary.error),
-        summary.cancel_requested,
-        paused,
-        f"{asked.key} {asked.prompt[:_LONGEST]}" if asked else None,
-        summary.given,
+    """The text of a run that `Wanted.text` is looked for in. What was fetched may have anything for a reason."""
+    error, asked = summary.error, summary.waiting_on
+    why = (
+        f"{error.get('type', '')}: {error.get('message', '')}" if isinstance(error, dict) else "",
+        summary.cancel_requested or "",
+        (summary.paused or {}).get("reason", ""),
+        f"{asked.key} {asked.prompt}" if asked else "",
     )
-    return "\n".join(filter(None, told)).casefold()[:_LONGEST]
-
-
-def _message(error: Any) -> str | None:
-    return f"{error.get('type', '')}: {error.get('message', '')}"[: _LONGEST // 2] if isinstance(error, dict) else None
+    return "\n".join((summary.run_id, *(str(part)[:_PART] for part in why if part), summary.given)).casefold()

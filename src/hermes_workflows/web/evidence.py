@@ -5,10 +5,12 @@ Foreign text all of it. What it claims to be decides how it looks, and nothing e
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any, Final, Literal
+
+from pydantic import BaseModel
 
 from ..core.changes import ABSENT, Change
 from ..core.outline import Ran, outcome
@@ -20,9 +22,11 @@ _DIFF_STARTS: Final = ("diff --git ", "--- ", "@@ -", "Index: ")
 _PROSE: Final = frozenset({".md", ".markdown", ".txt", ".rst", ""})
 # Calls whose words are shown: the newest, since those led to the question.
 _CALLS: Final = 20
+# What an answer must fit: for programs, a question's page has its form.
+SCHEMA: Final = ("returns",)
 # What has more parts, or lies deeper, is JSON; what is longer, in characters or lines, is for an editor.
 _ITEMS: Final = 100
-_DEEPEST: Final = 6
+_DEEPEST: Final = 3
 _LONGEST: Final = 200_000
 _LINES: Final = 5000
 
@@ -64,6 +68,12 @@ def pieces_of(question: ReviewReceipt) -> tuple[Piece, ...]:
         else:
             pieces.append(piece_of(each.title, each.value, each.path))
     return tuple(pieces)
+
+
+def without(value: Any, names: Collection[str]) -> Any:
+    """A request or an output without the parts that are for programs, or are shown elsewhere."""
+    shown = value.model_dump(exclude_none=True) if isinstance(value, BaseModel) else value
+    return {name: each for name, each in shown.items() if name not in names} if isinstance(shown, Mapping) else shown
 
 
 def piece_of(title: str, value: Any, path: str | None = None, *, depth: int = 0) -> Piece:

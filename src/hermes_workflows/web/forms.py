@@ -77,8 +77,13 @@ def form_view(schema: Schema, value: Any = MISSING, errors: Errors | None = None
     actions = next((each for each in fields if each.kind == "actions"), None)
     own = top.errors if top.kind == "group" else ()
     # What is left was taken by no field: of names that nobody asked for, or of parts that are shown as JSON.
-    rest = [f"{pointer or 'the answer'} {reason}" for pointer, reasons in found.items() for reason in reasons]
-    return FormView(tuple(each for each in fields if each is not actions), actions, (*own, *rest))
+    rest = [(pointer, reason) for pointer, reasons in found.items() for reason in reasons]
+    return FormView(tuple(each for each in fields if each is not actions), actions, (*own, *without_field(rest)))
+
+
+def without_field(errors: Errors) -> tuple[str, ...]:
+    """What is wrong, with its place in the answer: for an answer that is written as one text."""
+    return tuple(f"{pointer or 'the answer'} {reason}" for pointer, reason in errors)
 
 
 def _has_errors(field: Field) -> bool:

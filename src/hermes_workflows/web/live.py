@@ -16,6 +16,7 @@ from urllib.parse import urlencode
 from starlette.concurrency import run_in_threadpool
 
 from ..errors import HermesError
+from ..facts import last_line
 from ..workspace import Workspace
 from .opened import Opened
 
@@ -59,13 +60,14 @@ def _of_run(workspace: Workspace, run: str) -> object:
     summary = workspace.summary(workspace.resolve(run))
     state = workspace.observe(summary)
     # Not the reason: it says for how long, and would be new with every look.
-    work = sorted((row.work.key, row.status, row.claims) for row in workspace.queue.work(summary.run_id))
+    rows, runners = workspace.queue.work(summary.run_id), workspace.queue.runners()
+    work = sorted((row.work.key, row.status, row.claims, last_line(row, runners)) for row in rows)
     return summary.seq, state.state, state.label, work
 
 
 def _of_all(workspace: Workspace) -> object:
     runs = [(run.run_id, run.seq) for run in workspace.runs(limit=_NEWEST)]
-    return runs, [(row.run_id, row.key) for row in workspace.reviews()]
+    return runs, workspace.queue.open_questions()
 
 
 class Looks:

@@ -41,7 +41,8 @@ def markdown(text: str) -> Markup:
 
 
 def _reader() -> MarkdownIt:
-    reader = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+    # What a program printed line by line is Markdown to nobody: its lines stay lines, as in comments on a forge.
+    reader = MarkdownIt("commonmark", {"html": False, "breaks": True}).enable(["table", "strikethrough"])
     # An image would tell a server who reads; without the rule it is a link with a `!` before it.
     reader.disable("image")
     reader.validateLink = _is_link  # type: ignore[method-assign]  # the library's own way to say which links hold

@@ -19,12 +19,12 @@ class Opened:
         self.every = tuple(workspaces)
 
     @classmethod
-    def open(cls, settings: WebSettings) -> Opened:
-        """Raises NotFound, IntegrityError, StoreFailure; then nothing stays open."""
+    def open(cls, settings: WebSettings, *, look: bool = False) -> Opened:
+        """`look` promises not to write. Raises NotFound, IntegrityError, StoreFailure; then nothing stays open."""
         workspaces: list[Workspace] = []
         try:
             for paths in settings.databases:
-                workspaces.append(open_workspace(settings.registry, paths, settings.surroundings))
+                workspaces.append(open_workspace(settings.registry, paths, settings.surroundings, look=look))
         except BaseException:
             _close(workspaces)
             raise

@@ -165,7 +165,7 @@ def _json(shape: Shape, text: str | None, errors: Errors) -> Any:
         # A field that takes several types is rarely written with quotes.
         if not check_schema(text, shape.schema):
             return text
-        errors.append((shape.pointer, f"is no JSON: {error.message}"))
+        errors.append((shape.pointer, f"is {error.message}"))
         return Raw(text)
 
 

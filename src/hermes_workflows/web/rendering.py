@@ -25,6 +25,8 @@ from .opened import Opened
 
 HERE: Final = Path(__file__).parent
 NAVIGATION: Final = (("Inbox", "/"), ("Runs", "/runs"), ("Workflows", "/workflows"), ("Runners", "/runners"))
+# Pages that are found from another one: where they belong, by how their address begins.
+_SECTIONS: Final = {"reviews": "/", "calls": "/runs", "compare": "/runs", "actions": "/runs", "source": "/runs"}
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,7 @@ class Shell:
 
     Every address goes through `link` or `href`.
     `absent` says of each database that no runner serves what to do. With `live` the page is kept up to date.
+    A page that is a file says in `as_of` when it was true, asks nothing, and names moments instead of ages.
     """
 
     waiting: int
@@ -42,9 +45,22 @@ class Shell:
     absent: tuple[str, ...] = ()
     live: Live | None = None
     navigation: tuple[tuple[str, str], ...] = NAVIGATION
+    as_of: str = ""
+
+    @property
+    def section(self) -> str:
+        """The entry of the navigation that the page belongs to, when it is not that page itself."""
+        first = self.path.strip("/").partition("/")[0]
+        return _SECTIONS.get(first, f"/{first}")
 
     def href(self, address: str) -> Markup:
         return href(self.link, address)
+
+    def ago(self, moment: str, age: str) -> str:
+        return moment if self.as_of else f"{age} ago"
+
+    def until(self, moment: str, left: str) -> str:
+        return moment if self.as_of else left
 
 
 def opened(request: Request) -> Opened:
@@ -54,9 +70,13 @@ def opened(request: Request) -> Opened:
 
 def page(request: Request, template: str, view: Any, *, status: int = 200, live: Live | None = None) -> HTMLResponse:
     """Render `template` with `view`; it may block, so handlers are plain functions, which run in a thread."""
-    every = opened(request)
-    shell = Shell(_waiting(every), request.state.csrf, within(request.scope), link_of(request), _absent(every), live)
+    shell: Shell = getattr(request.state, "shell", None) or _served(request, live)
     return HTMLResponse(_TEMPLATES.get_template(template).render(view=view, shell=shell), status)
+
+
+def _served(request: Request, live: Live | None) -> Shell:
+    every = opened(request)
+    return Shell(_waiting(every), request.state.csrf, within(request.scope), link_of(request), _absent(every), live)
 
 
 def segment(text: str) -> str:
@@ -94,7 +114,8 @@ def _waiting(every: Opened) -> int:
     total = 0
     for workspace in every.every:
         try:
-            total += len(workspace.reviews())
+            workspace.refresh()
+            total += len(workspace.queue.open_questions())
         except HermesError:
             # The page itself says what is wrong with this database; the count is an ornament.
             continue

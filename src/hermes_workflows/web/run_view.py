@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -14,9 +15,12 @@ from ..core.states import OperationalState
 from ..core.summary import RunSummary, summarize
 from ..core.timestamps import parse_time
 from ..core.usages import told
+from ..facts import Observed, children_of
 from ..finding import Found, split
+from ..store.wanted import Wanted
 from ..workspace import Workspace
 from .actions import Offer, offers
+from .doing import InQueue, in_queue
 from .evidence import Piece, piece_of
 from .rendering import segment, since, took
 from .review_view import Notice
@@ -77,6 +81,7 @@ class RunView:
     cost: str
     related: tuple[Related, ...]
     questions: tuple[tuple[str, str], ...]
+    queue: InQueue
     pieces: tuple[Piece, ...]
     tree: tuple[Node, ...]
     left_out: int
@@ -109,7 +114,9 @@ def run_view(workspace: Workspace, name: str, notice: Notice | None = None) -> R
     summary = summarize(found.run_id, found.receipts) if past else workspace.summary(found.run_id)
     outline = Outline(found.receipts, _CALLS)
     shown = name if past else found.run_id
+    seen = Observed(summary) if past else workspace.observed(summary)
     standing = _as_recorded(summary) if past else _standing(workspace.observe(summary))
+    queue = InQueue() if summary.ended else in_queue(seen, now)
     return RunView(
         run_id=found.run_id,
         name=shown,
@@ -123,10 +130,11 @@ def run_view(workspace: Workspace, name: str, notice: Notice | None = None) -> R
         cost=told(summary.usage),
         related=_related(workspace, summary),
         questions=() if past else _questions(summary),
+        queue=queue,
         pieces=_pieces(found),
-        tree=_nodes(tree_of(outline.calls), split(shown)[0]),
+        tree=_nodes(tree_of(outline.calls), split(shown)[0], _children(workspace, seen)),
         left_out=outline.left_out,
-        timeline=timeline_of(found.receipts, outline.calls, _end(summary, past, now)),
+        timeline=timeline_of(found.receipts, outline.calls, _end(summary, past, now), queue.calls),
         offers=offers(shown, summary, standing.state, past=past),
         notice=notice,
     )
@@ -135,6 +143,9 @@ def run_view(workspace: Workspace, name: str, notice: Notice | None = None) -> R
 def _is_newest(workspace: Workspace, found: Found) -> bool:
     if found.remote is not None or found.key is not None:
         return False
+    if not found.commit:
+        # By its id it is as it is now, also when it has moved since it was read.
+        return True
     head = workspace.ledger.head(found.run_id)
     return head is not None and head.tip == found.head.tip
 
@@ -167,6 +178,8 @@ def _related(workspace: Workspace, summary: RunSummary) -> tuple[Related, ...]:
     if summary.superseded_by:
         found.append(("superseded by", summary.superseded_by))
     found += [("taken up by", run) for run in workspace.queue.started_from(summary.run_id)]
+    older = Wanted(workflow=summary.workflow, older=(summary.started_at or "", summary.run_id))
+    found += [("previous run", row.summary.run_id) for row in workspace.queue.list_indexed(older, limit=1)]
     return tuple(_with(summary.run_id, how, run) for how, run in found)
 
 
@@ -192,13 +205,22 @@ def _pieces(found: Found) -> tuple[Piece, ...]:
     return tuple(pieces)
 
 
-def _nodes(branch: Branch, run: str) -> tuple[Node, ...]:
+def _children(workspace: Workspace, seen: Observed) -> Mapping[str, str]:
+    """How the child runs stand that have not ended, by the keys of the calls that have started them."""
+    operator, clock, paths = workspace.registry.operator, workspace.clock, workspace.paths
+    return {key: child.label or "" for key, child in children_of(seen, operator, clock, paths).items()}
+
+
+def _nodes(branch: Branch, run: str, children: Mapping[str, str]) -> tuple[Node, ...]:
     return tuple(
-        _node(part, run) if isinstance(part, Ran) else Node(part.name, parts=_nodes(part, run)) for part in branch.parts
+        _node(part, run, children.get(part.key, ""))
+        if isinstance(part, Ran)
+        else Node(part.name, parts=_nodes(part, run, children))
+        for part in branch.parts
     )
 
 
-def _node(ran: Ran, run: str) -> Node:
+def _node(ran: Ran, run: str, child: str) -> Node:
     tried = f"{ran.attempts} attempts" if ran.attempts > 1 else ""
     return Node(
         name=ran.key.rpartition("/")[2],
@@ -206,7 +228,7 @@ def _node(ran: Ran, run: str) -> Node:
         about=f"{ran.kind} {ran.name}".strip(),
         status=look_of(ran),
         outcome=outcome(ran),
-        facts=tuple(filter(None, (duration(ran.seconds), told(ran.usage), tried))),
+        facts=tuple(filter(None, (duration(ran.seconds), told(ran.usage), tried, child))),
         error=ran.error or "",
         child=f"/runs/{segment(ran.child)}" if ran.child else "",
     )

@@ -18,7 +18,7 @@ from ..store.wanted import LIVING, Wanted
 from ..workspace import Workspace
 
 # Runs that are looked at for one page of those in a state that the index does not know.
-_LOOKED_AT: Final = 500
+_LOOKED_AT: Final = 300
 
 
 @dataclass(frozen=True)

@@ -134,7 +134,7 @@ def _group(shape: Shape, root: Schema) -> Shape:
     named = sorted(shape.schema["properties"].items(), key=lambda pair: pair[0] not in required)
     parts = (
         # A question may have come from elsewhere, with a schema that is none.
-        _shape(Shape(_below(shape, name), name, "json", {}, name in required), part if _is_schema(part) else {}, root)
+        _shape(Shape(_below(shape, name), _spoken(name), "json", {}, name in required), _schema(part), root)
         for name, part in named
     )
     return replace(shape, kind="group", parts=tuple(parts))
@@ -150,8 +150,14 @@ def _below(shape: Shape, name: str) -> str:
     return f"{shape.pointer}/{escaped(name)}"
 
 
-def _is_schema(part: Any) -> bool:
-    return isinstance(part, Mapping)
+def _spoken(name: str) -> str:
+    """As Pydantic titles a field; one whose type has a name of its own gets no title from it."""
+    words = name.replace("_", " ").strip()
+    return words[:1].upper() + words[1:] if words else name
+
+
+def _schema(part: Any) -> Schema:
+    return part if isinstance(part, Mapping) else {}
 
 
 def _list(part: Any) -> list[Any]:

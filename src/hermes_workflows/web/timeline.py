@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, Literal
 
 from ..core.durations import duration
 from ..core.outline import Line, Ran, outcome
 from ..core.receipts import Receipt
+from .doing import Doing
 
 # The width of the whole run; no bar is narrower than one can see.
 WIDTH: Final = 1000
 _NARROWEST: Final = 4
 _ROW: Final = 22
+# The width of one character of a label, at most.
+_LETTER: Final = 8
 
 
 @dataclass(frozen=True)
@@ -29,13 +32,21 @@ class Bar:
     width: int
 
     @property
-    def anchor(self) -> str:
-        """Which end of the label stands at the bar: that of a short bar in the right half stands before it."""
-        return "end" if self.x > WIDTH // 2 and self.width < WIDTH // 4 else "start"
+    def _around(self) -> Literal["within", "after", "before"]:
+        """Where the label has room."""
+        long = len(self.label) * _LETTER + 8
+        if long <= self.width:
+            return "within"
+        return "after" if self.x + self.width + long <= WIDTH or self.x < WIDTH // 2 else "before"
+
+    @property
+    def anchor(self) -> Literal["start", "end"]:
+        """Which end of the label stands at `text_x`."""
+        return "end" if self._around == "before" else "start"
 
     @property
     def text_x(self) -> int:
-        return self.x + (4 if self.anchor == "start" else -4)
+        return {"within": self.x + 4, "after": self.x + self.width + 4, "before": self.x - 4}[self._around]
 
     @property
     def text_y(self) -> int:
@@ -58,14 +69,31 @@ def look_of(said: Ran | Line) -> str:
     return "failed" if said.exit_code else said.status
 
 
-def timeline_of(receipts: Sequence[Receipt], calls: Iterable[Ran], now: datetime) -> Timeline:
-    """The bars of `calls`, in their order; one that is open lasts until `now`."""
+def timeline_of(
+    receipts: Sequence[Receipt], calls: Iterable[Ran], now: datetime, doing: Iterable[Doing] = ()
+) -> Timeline:
+    """The bars of `calls`, in their order, and of what is being done; one that is open lasts until `now`."""
     spans = _spans(receipts)
-    shown = [(ran, *_ended(spans[ran.key], ran, now)) for ran in calls if ran.key in spans]
-    first = min((began for _, began, _ in shown), default=now)
-    whole = max((ended for _, _, ended in shown), default=now) - first
-    bars = (_bar(ran, began - first, ended - began, whole, row) for row, (ran, began, ended) in enumerate(shown))
+    shown = [_Span.of(ran, *_ended(spans[ran.key], ran, now)) for ran in calls if ran.key in spans]
+    # Clocks differ a little: nothing ends before it has begun.
+    shown += [_Span(each.key, "open", each.told, each.since, max(now, each.since)) for each in doing if each.since]
+    first = min((span.began for span in shown), default=now)
+    whole = max((span.ended for span in shown), default=now) - first
+    bars = (_bar(span, first, whole, row) for row, span in enumerate(shown))
     return Timeline(tuple(bars), duration(whole.total_seconds()))
+
+
+@dataclass(frozen=True)
+class _Span:
+    key: str
+    look: str
+    outcome: str
+    began: datetime
+    ended: datetime
+
+    @classmethod
+    def of(cls, ran: Ran, began: datetime, ended: datetime) -> _Span:
+        return cls(ran.key, look_of(ran), outcome(ran), began, ended)
 
 
 def _spans(receipts: Iterable[Receipt]) -> Mapping[str, tuple[datetime, datetime]]:
@@ -85,10 +113,11 @@ def _ended(span: tuple[datetime, datetime], ran: Ran, now: datetime) -> tuple[da
     return began, max(ended, now) if ran.is_open else ended
 
 
-def _bar(ran: Ran, after: timedelta, lasted: timedelta, whole: timedelta, row: int) -> Bar:
+def _bar(span: _Span, first: datetime, whole: timedelta, row: int) -> Bar:
+    after, lasted = span.began - first, span.ended - span.began
     scale = WIDTH / max(whole.total_seconds(), 0.001)
     width = min(max(round(lasted.total_seconds() * scale), _NARROWEST), WIDTH)
     lasting, later = duration(lasted.total_seconds()), duration(after.total_seconds())
-    about = f"{ran.key}: {outcome(ran)}, {lasting}, {later} after the first"
+    about = f"{span.key}: {span.outcome}, {lasting}, {later} after the first"
     x = min(round(after.total_seconds() * scale), WIDTH - width)
-    return Bar(ran.key, look_of(ran), about, x, row * _ROW, width)
+    return Bar(span.key, span.look, about, x, row * _ROW, width)

@@ -16,8 +16,6 @@ from tests.web.browser import app_of
 from tests.web.real.tabs import PHONE, fits, tab
 from tests.web.real.world import APART, world
 
-axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="no axe: pages are not judged here")
-
 # Pages of one kind that are looked at: the same template with other values.
 _ENOUGH = 4
 _GRAVE = ("serious", "critical")
@@ -44,7 +42,9 @@ def pages(page: Any, home: str) -> Iterator[str]:
 
 
 def grave(page: Any) -> list[str]:
-    found = axe.Axe().run(page).response["violations"]
+    from axe_playwright_python.sync_playwright import Axe
+
+    found = Axe().run(page).response["violations"]
     return [
         f"{each['id']}: {node['html'][:200]} {node['failureSummary']}"
         for each in found

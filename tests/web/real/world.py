@@ -24,7 +24,7 @@ APART = (
     "/compare?a=wf&b=other",
     "/reviews/wf/every?json",
     "/runs?find=w",
-    "/runs?status=failed",
+    "/runs?state=failed&workflow=gone",
     "/?state=all",
 )
 

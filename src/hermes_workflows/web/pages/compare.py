@@ -16,7 +16,7 @@ from ...core.comparison import Asked, Comparison, Difference, compare
 from ...core.told_calls import ToldCall
 from ...core.usages import told
 from ...finding import Found, split
-from ..evidence import Piece, changed, piece_of
+from ..evidence import SCHEMA, Piece, changed, piece_of, without
 from ..rendering import opened, page, pretty, segment
 
 # Calls that are shown; the command tells of all.
@@ -116,7 +116,7 @@ def _changed(each: Difference) -> Iterator[Row]:
 
 def _alone(each: Difference, call: ToldCall) -> Iterator[Row]:
     """What a call is about that only one of the two has."""
-    for of, value in (("status", call.status), ("request", call.request), ("output", call.output)):
+    for of, value in (("status", call.status), ("request", without(call.request, SCHEMA)), ("output", call.output)):
         if value is not None:
             shown = piece_of(of, value)
             yield Row(of, after=shown) if each.what == "added" else Row(of, before=shown)

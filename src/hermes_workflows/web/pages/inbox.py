@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Final
 from urllib.parse import urlencode
@@ -11,11 +10,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from ...errors import HermesError
 from ...store.queue_port import ReviewRow
+from ...store.wanted import WantedReviews
 from ...workspace import Workspace
 from ..live import live
 from ..rendering import opened, page, segment, since, until
+from ..searching import readable
 
 _LINE: Final = 160
 # Rows on one page.
@@ -48,8 +48,9 @@ class Filter:
     def href(self, number: int) -> str:
         return f"/?{urlencode({**asdict(self), 'page': number})}"
 
-    def takes(self, row: Waiting) -> bool:
-        return self.workflow in ("", row.workflow) and self.person in ("", row.assignee)
+    @property
+    def reviews(self) -> WantedReviews:
+        return WantedReviews(None if self.state == "all" else self.state, self.workflow or None, self.person or None)
 
 
 @dataclass(frozen=True)
@@ -72,42 +73,26 @@ class Inbox:
 def show(request: Request) -> Response:
     given, now = request.query_params, live(opened(request))
     wanted = Filter(given.get("workflow", ""), given.get("person", ""), given.get("state", "open"))
-    rows: list[Waiting] = []
-    unread: list[str] = []
-    for workspace in opened(request).every:
-        try:
-            rows += _rows(workspace, wanted.state)
-            unread += [f"run {run}: {why}" for run, why in workspace.refresh().unreadable.items()]
-        except HermesError as error:
-            # The questions of the other databases wait all the same.
-            unread.append(f"database {workspace.paths.alias}: {error.message}")
-    rows.sort(key=lambda row: (row.asked, row.run_id, row.key))
     text = given.get("page", "1")
-    number = int(text) if text.isdecimal() and 0 < len(text) < 7 else 1
-    return page(request, "inbox.html", _view(rows, wanted, max(number, 1), unread), live=now)
-
-
-def _view(rows: list[Waiting], wanted: Filter, number: int, unread: list[str]) -> Inbox:
-    taken = [row for row in rows if wanted.takes(row)]
-    end = number * _PAGE
-    return Inbox(
-        rows=tuple(taken[end - _PAGE : end]),
-        total=len(taken),
+    number = max(int(text) if text.isdecimal() and 0 < len(text) < 7 else 1, 1)
+    every, unread = readable(opened(request).every)
+    # Of several databases each one may have all that a page shows.
+    offset = (number - 1) * _PAGE if len(every) == 1 else 0
+    found = [each.queue.inbox(wanted.reviews, limit=number * _PAGE - offset, offset=offset) for each in every]
+    rows = [_row(each, *row) for each, its in zip(every, found, strict=True) for row in its.rows]
+    rows.sort(key=lambda row: (row.asked, row.run_id, row.key))
+    total = sum(each.total for each in found)
+    view = Inbox(
+        rows=tuple(rows[(number - 1) * _PAGE - offset :][:_PAGE]),
+        total=total,
         before=wanted.href(number - 1) if number > 1 else "",
-        after=wanted.href(number + 1) if end < len(taken) else "",
-        unread=tuple(unread),
+        after=wanted.href(number + 1) if number * _PAGE < total else "",
+        unread=unread,
         wanted=wanted,
-        workflows=tuple(sorted({row.workflow for row in rows})),
-        people=tuple(sorted({row.assignee for row in rows if row.assignee})),
+        workflows=tuple(sorted({name for each in found for name in each.workflows})),
+        people=tuple(sorted({name for each in found for name in each.people})),
     )
-
-
-def _rows(workspace: Workspace, state: str) -> Iterator[Waiting]:
-    names: dict[str, str] = {}
-    for row in workspace.reviews(status=None if state == "all" else state):
-        if row.run_id not in names:
-            names[row.run_id] = workspace.summary(row.run_id).workflow
-        yield _row(workspace, row, names[row.run_id])
+    return page(request, "inbox.html", view, live=now)
 
 
 def _row(workspace: Workspace, row: ReviewRow, workflow: str) -> Waiting:

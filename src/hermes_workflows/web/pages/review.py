@@ -28,7 +28,7 @@ from ...review.earlier import earlier_of, shown_of
 from ...workspace import Workspace
 from ..attendance import missing
 from ..evidence import changed, pieces_of, said_before
-from ..forms import form_view
+from ..forms import form_view, without_field
 from ..links import redirect
 from ..posted import MISSING, Draft, Errors, Form, Raw, edited, read
 from ..rendering import opened, page, pretty, segment
@@ -37,6 +37,8 @@ from ..sessions import Sessions
 from ..settings import WebSettings
 
 _UNPROCESSABLE: Final = 422
+# Buttons that change how the answer is written, with what has been written so far.
+_AS_JSON: Final = {"write as JSON": True, "write in fields": False}
 
 
 @dataclass(frozen=True)
@@ -69,11 +71,11 @@ def respond(request: Request) -> Response:
     question, form = _question(request), request.state.form
     draft = _draft(question, form)
     if wish := _one(form, "_do"):
-        return _page(request, question, edited(draft, wish))
+        return _page(request, question, edited(draft, wish), as_json=_AS_JSON.get(wish))
     if (stale := _stale(request, question, form)) is not None:
         return _page(request, question, draft, notice=stale, status=409)
     errors = draft.check(question.schema)
-    if "_check" in form:
+    if "_check" in form and not _one(form, "_json"):
         errors = _but_the_button(question, errors)
     if errors or "_check" in form:
         fits = Notice("good", "This answer fits. It is not recorded yet.")
@@ -110,7 +112,7 @@ def _draft(question: Question, form: Form) -> Draft:
     try:
         return Draft(parse(text.encode()))
     except InvalidInput as error:
-        return Draft(Raw(text), [("", f"is no JSON: {error.message}")])
+        return Draft(Raw(text), [("", f"is {error.message}")])
 
 
 def _proposed(question: Question) -> Any:
@@ -182,11 +184,19 @@ def _page(
     *,
     notice: Notice | None = None,
     status: int = 200,
+    as_json: bool | None = None,
 ) -> Response:
+    """`as_json` says how the answer is to be written from now on; None leaves that as it is."""
     view = _view(request, question, notice)
     if view.answered is None:
-        as_json = "json" in request.query_params or bool(_one(getattr(request.state, "form", {}), "_json"))
-        form = form_view(question.schema, draft.value, [*(errors or draft.errors)])
+        if as_json is None:
+            as_json = "json" in request.query_params or bool(_one(getattr(request.state, "form", {}), "_json"))
+        # What is no JSON yet fits no field.
+        as_json = as_json or isinstance(draft.value, Raw)
+        wrong = [*(errors or draft.errors)]
+        form = form_view(question.schema, draft.value, wrong)
+        if as_json:
+            form = replace(form, errors=without_field(wrong))
         view = replace(view, form=form, text=_text(draft.value) if as_json else None)
     return page(request, "review.html", view, status=status)
 

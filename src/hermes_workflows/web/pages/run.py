@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from pydantic import BaseModel
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -19,7 +18,7 @@ from ...core.said import transcript_of
 from ...core.usages import told
 from ...finding import of_key, split
 from ..actions import Offer, offer
-from ..evidence import Piece, piece_of
+from ..evidence import SCHEMA, Piece, piece_of, without
 from ..live import live
 from ..rendering import opened, page, pretty, segment
 from ..review_view import Notice
@@ -39,8 +38,6 @@ _DONE: Final = {
 }
 # Calls whose requests are written for readers: what an agent, or a person, was told.
 _WRITTEN: Final = frozenset({"agent", "review"})
-# For programs; the question's page has its form.
-_SCHEMA: Final = ("returns",)
 # Shown with the transcript, as they came.
 _STREAMS: Final = ("stdout", "stderr")
 
@@ -109,10 +106,10 @@ def _recorded(receipt: Receipt) -> Recorded:
 
 def _pieces(receipt: Receipt) -> Iterator[Piece]:
     if receipt.request is not None:
-        asked = _without(receipt.request, _SCHEMA)
+        asked = without(receipt.request, SCHEMA)
         yield piece_of("Request", asked) if receipt.kind in _WRITTEN else _as_it_is("Request", asked)
     if receipt.output is not None:
-        yield piece_of("Output", _without(receipt.output, _STREAMS if receipt.kind == "bash" else ()))
+        yield piece_of("Output", without(receipt.output, _STREAMS if receipt.kind == "bash" else ()))
     if receipt.error is not None:
         yield piece_of("Error", f"{receipt.error.type}: {receipt.error.message}", "error.log")
     for title, text in transcript_of(receipt, _TRANSCRIPT, streams=True):
@@ -125,11 +122,6 @@ def _as_it_is(title: str, value: Any) -> Piece:
     if isinstance(value, Mapping) and value:
         return Piece(title, "fields", parts=tuple(_as_it_is(str(name), each) for name, each in value.items()))
     return Piece(title, "text" if isinstance(value, str) else "value", pretty(value))
-
-
-def _without(value: Any, names: Collection[str]) -> Any:
-    shown = value.model_dump(exclude_none=True) if isinstance(value, BaseModel) else value
-    return {name: each for name, each in shown.items() if name not in names} if isinstance(shown, Mapping) else shown
 
 
 ROUTES: Final = (

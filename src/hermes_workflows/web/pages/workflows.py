@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from ...core.spelling import suggestion
@@ -121,6 +121,13 @@ def start(request: Request) -> Response:
     return redirect(request, f"/runs/{segment(begun.run_id)}?done=start")
 
 
+def check(request: Request) -> Response:
+    """What is wrong with an input that is being typed; nothing is started."""
+    schema = _known(request).schema
+    errors = [] if schema is None else read(schema, request.state.form).check(schema)
+    return JSONResponse([{"field": pointer, "reason": reason} for pointer, reason in errors])
+
+
 def _known(request: Request) -> Known:
     every, alias = opened(request), request.path_params["alias"]
     entry = every.registry.workflows.get(alias)
@@ -169,4 +176,5 @@ ROUTES: Final = (
     Route("/workflows", index, name="workflows"),
     Route("/workflows/{alias}", show, name="workflow"),
     Route("/workflows/{alias}", start, methods=["POST"], name="start"),
+    Route("/workflows/{alias}/check", check, methods=["POST"], name="check-input"),
 )

@@ -98,6 +98,14 @@ function addCopies() {
 }
 addCopies();
 
+// What has just been done is told once: not again when the page is read anew, nor to whoever keeps its address.
+const arrived = new URL(location.href);
+if (["done", "recorded"].some((name) => arrived.searchParams.has(name))) {
+  arrived.searchParams.delete("done");
+  arrived.searchParams.delete("recorded");
+  history.replaceState(null, "", arrived);
+}
+
 // A page that is kept up to date: the stream says that it has changed, and it is read again.
 const main = document.querySelector("main[data-events]");
 if (main) {

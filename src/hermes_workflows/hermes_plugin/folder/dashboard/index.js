@@ -120,11 +120,13 @@
 
     function sent(event) {
       const form = event.target;
-      const address = within(form.getAttribute("action") || BASE + here);
+      // Fields may be called like a form's own properties: attributes are asked for. A button may have its own.
+      const said = (name) => event.submitter?.getAttribute(`form${name}`) || form.getAttribute(name) || "";
+      const address = within(said("action") || BASE + here);
       event.preventDefault();
       if (address === null) return;
       const fields = new URLSearchParams(new FormData(form, event.submitter));
-      if ((form.getAttribute("method") || "").toLowerCase() === "post") go(address, { method: "POST", body: fields });
+      if (said("method").toLowerCase() === "post") go(address, { method: "POST", body: fields });
       else go(`${address.split(/[?#]/)[0]}?${fields}`);
     }
 

@@ -15,10 +15,13 @@ from starlette.middleware import Middleware
 from starlette.routing import Route
 from starlette.testclient import TestClient
 from tests.contract.workspaces import Desk
+from tests.hermes.place import Inside, inside
 from tests.web.browser import fields_of, waiting_desk
 
 from hermes_workflows.hermes_plugin.tab import METHODS, ROUTE, Tab
 from hermes_workflows.web.opened import Opened
+
+__all__ = ["inside"]
 
 PLUGIN = "/api/plugins/hermes-workflows"
 PAGES = f"{PLUGIN}/pages"
@@ -121,6 +124,24 @@ def test_a_form_of_one_person_is_none_of_anothers(desk: Desk) -> None:
         assert send(client, form, **{"X-User": "bo"}).status_code == 403
         assert send(client, form, **{"X-User": "ana"}).status_code == 303
     assert by(desk).by == "github:ana"
+
+
+def test_no_code_of_a_project_gets_into_hermes_process(inside: Inside) -> None:
+    work = inside.work
+    work.start()
+    work.work()
+    flow = work.root / "flows" / "launch.py"
+    flow.write_text(f"open({str(work.root / 'imported')!r}, 'w')\n{flow.read_text()}")
+    tab = Tab()
+    with TestClient(Starlette(routes=[Route(PLUGIN + ROUTE, tab, methods=list(METHODS))])) as client:
+        for path in ("/", "/workflows", "/runs/wf", "/reviews/wf/review_draft", "/actions/fork/wf"):
+            assert client.get(PAGES + path).status_code == 200
+        assert "not loaded in Hermes" in client.get(f"{PAGES}/workflows/launch").text
+        form = fields_of(client.get(f"{PAGES}/actions/fork/wf").text)
+        origin = {"Origin": str(client.base_url)}
+        assert "not loaded in Hermes" in client.post(f"{PAGES}/actions/fork/wf", data=form, headers=origin).text
+    tab.close()
+    assert not (work.root / "imported").exists()
 
 
 def test_a_tab_without_a_workspace_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

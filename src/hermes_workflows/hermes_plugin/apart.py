@@ -1,0 +1,59 @@
+"""Whatever imports a project's code is asked of a process of its own.
+
+Hermes' process has modules called `tools`, `agent`, `cli` and `utils`: a project with one of these names would get
+Hermes' instead, or take Hermes' away. So the command line is started, and what it says is passed on.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+from ..clock import SystemClock
+from ..core.redaction import Redactor
+from ..errors import HermesError
+from ..registry import Registry
+from ..runner.environment import clean_environment
+from ..runner.processes import Command, Outcome, run_command
+from ..runner.stopping import StopSignal
+from .host import environment
+
+SECONDS: Final = 60.0
+_KEPT: Final = 4_000_000
+# Without the folder it starts in on its path, where a project's `json.py` would come before Python's.
+PROGRAM: Final = (sys.executable, "-P", "-m", "hermes_workflows")
+
+
+class Refused(HermesError):
+    """What went wrong over there, in its own words and with its own code."""
+
+    def __init__(self, code: str, message: str, hint: str | None) -> None:
+        super().__init__(message, hint=hint)
+        self.code = code
+
+
+def ask(registry: Registry, *arguments: str, about: str | None = None, typed: bytes | None = None) -> Any:
+    """The document that `hermes-workflows ARGUMENTS… ABOUT` prints in the workspace, `typed` on its stdin.
+
+    `about` is an argument, whatever it looks like. Raises Refused.
+    """
+    path = Path() if registry.path is None else registry.path
+    variables, clock = environment(), SystemClock()
+    argv = (*PROGRAM, *arguments, "--config", str(path), "--json", *(() if about is None else ("--", about)))
+    command = Command(argv, registry.root, clean_environment(variables), typed, SECONDS, _KEPT)
+    named = {name: value for name in registry.redact if (value := variables.get(name))}
+    done = run_command(command, stop=StopSignal(), redactor=Redactor(named, variables), now=clock.now)
+    if done.exit_code == 0:
+        return json.loads(done.stdout.whole)
+    raise _refusal(done)
+
+
+def _refusal(done: Outcome) -> Refused:
+    lines = done.stderr.whole.decode("utf-8", "replace").strip().splitlines() or [done.reason or "it said nothing"]
+    try:
+        error = json.loads(lines[-1])["error"]
+        return Refused(error["code"], error["message"], error["hint"])
+    except (ValueError, KeyError, TypeError):
+        return Refused("internal", f"hermes-workflows ended without an answer: {lines[-1]}", "hermes-workflows doctor")
