@@ -29,4 +29,6 @@ def fix_hash_seed(session: Session) -> None:
 def _interpreter_options() -> list[str]:
     """How Python itself was called, as far as it changes what a body may see."""
     flags = {"-B": sys.flags.dont_write_bytecode, "-O": sys.flags.optimize, "-s": sys.flags.no_user_site}
+    # Without it a project's own `json.py` would come before Python's.
+    flags["-P"] = sys.flags.safe_path
     return [*(flag for flag, given in flags.items() if given), *(f"-W{option}" for option in sys.warnoptions)]
