@@ -45,7 +45,8 @@ def open_workspace(
     if create:
         paths.receipts.parent.mkdir(parents=True, exist_ok=True)
     clock = surroundings.clock
-    ledger = GitLedger.open(paths.receipts, create=create, clock=clock, committer=committer, bursts=not look)
+    bursts = registry.bursts and not look
+    ledger = GitLedger.open(paths.receipts, create=create, clock=clock, committer=committer, bursts=bursts)
     ledger.ask(_recall(paths))
     queue = _queue(paths, ledger, clock, lease_seconds, look)
     return Workspace(registry, paths, ledger, queue, surroundings, loader)

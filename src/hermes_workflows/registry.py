@@ -48,6 +48,7 @@ _TOP = (
         "notify",
         "redact",
         "keep_runs",
+        "bursts",
         "pull_requests",
         "limits",
         "hermes",
@@ -85,7 +86,7 @@ class Registry(NamedTuple):
     its path and has no registry. `redact` names environment variables whose values never enter a receipt, `notify` is
     the command that tells people of questions, `pull_requests` where runners look for answers. `limits` are how many
     calls of a kind, or of one agent, may execute at once, in all runners of a database together. `hermes` is what
-    Hermes Agent may do here.
+    Hermes Agent may do here. With `bursts`, git may have steps that take no time a moment after they are durable.
     """
 
     root: Path
@@ -96,6 +97,7 @@ class Registry(NamedTuple):
     redact: tuple[str, ...] = ()
     notify: Notify | None = None
     keep_runs: int = 1000
+    bursts: bool = True
     agents: Mapping[str, AgentSettings] = MappingProxyType({})
     environment: EnvironmentRules = EnvironmentRules()
     pull_requests: PullRequests | None = None
@@ -185,6 +187,7 @@ def parse(text: str, path: Path) -> Registry:
         operator=reader.text(data.get("operator", DEFAULT_OPERATOR), "operator"),
         redact=tuple(reader.names(data.get("redact", []), "redact")),
         keep_runs=reader.count(data.get("keep_runs", 1000), "keep_runs"),
+        bursts=reader.switch(data.get("bursts", True), "bursts"),
         agents=agents,
         environment=read_environment(reader, data.get("environment", {})),
         notify=read_notify(reader, data["notify"]) if "notify" in data else None,
@@ -290,6 +293,11 @@ class Reader:
     def count(self, value: Any, where: str, *, least: int = 0) -> int:
         if type(value) is not int or value < least:
             self.fail(where, f"must be a whole number, {least} or more")
+        return value
+
+    def switch(self, value: Any, where: str) -> bool:
+        if not isinstance(value, bool):
+            self.fail(where, "must be true or false")
         return value
 
     def number(self, value: Any, where: str, *, least: float | None = None) -> float:

@@ -235,10 +235,7 @@ def _stdin(reader: Reader, parts: Mapping[str, Any], where: str) -> str | None:
 
 
 def _switch(reader: Reader, parts: Mapping[str, Any], where: str, key: str) -> bool | None:
-    value = parts.get(key)
-    if value is not None and not isinstance(value, bool):
-        reader.fail(f"{where}.{key}", "must be true or false")
-    return value
+    return None if parts.get(key) is None else reader.switch(parts[key], f"{where}.{key}")
 
 
 def _prices(reader: Reader, value: Any, where: str) -> Prices:

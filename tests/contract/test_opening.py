@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+from tests.contract.ledgers import record, step_draft
 from tests.contract.workspaces import FLOW
 
 from hermes_workflows.clock import SystemClock
@@ -13,6 +15,8 @@ from hermes_workflows.errors import IntegrityError, NotFound, StoreFailure
 from hermes_workflows.looking import LookingQueue
 from hermes_workflows.opening import open_workspace
 from hermes_workflows.registry import Registry, parse
+from hermes_workflows.store import ahead as bursts
+from hermes_workflows.store import peek
 from hermes_workflows.store.queue_port import Change, Claim, Stuck
 from hermes_workflows.workspace import Surroundings
 
@@ -85,3 +89,18 @@ def test_a_folder_that_takes_no_writing_can_be_looked_at(registry: Registry) -> 
         workspace.close()
     finally:
         paths.sqlite.parent.chmod(0o755)
+
+
+@pytest.mark.parametrize(("settings", "ahead"), [("{}", True), ('{"bursts": false}', False)])
+def test_the_registry_says_whether_git_may_have_steps_a_moment_later(
+    registry: Registry, tmp_path: Path, settings: str, ahead: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bursts, "BEGINS_WITHIN", 3600.0)
+    monkeypatch.setattr(bursts, "LANDS_WITHIN", 3600.0)
+    started(registry)
+    chosen = parse(settings, tmp_path / ".hermes" / "workflows.registry.json")
+    with closing(open_workspace(chosen, chosen.dbs["default"], AROUND)) as workspace:
+        for n in range(2):
+            record(workspace.ledger, "wf", step_draft(f"s{n}"))
+        assert peek.is_ahead(workspace.paths.receipts) == ahead
+    assert not peek.is_ahead(registry.dbs["default"].receipts)

@@ -98,6 +98,7 @@ def test_an_entry_that_names_no_database_is_told_the_nearest_one() -> None:
         ({"operator": ""}, "operator must be a text"),
         ({"redact": "TOKEN"}, "redact must be a list"),
         ({"keep_runs": True}, "keep_runs must be a whole number"),
+        ({"bursts": 1}, "bursts must be true or false"),
     ],
 )
 def test_a_wrong_shape_is_named_by_its_place(data: dict[str, Any], message: str) -> None:
