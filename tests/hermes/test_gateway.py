@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
@@ -71,7 +72,7 @@ def hear(given: Any, adapter: Adapter | None = None) -> Any:
 
     async def heard() -> Any:
         said = on_message(event=given, gateway=SimpleNamespace(adapters={given.source.platform: adapter}))
-        await asyncio.sleep(0)
+        await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()})
         return said
 
     return asyncio.run(heard())
@@ -87,7 +88,7 @@ def test_the_hook_is_offered_by_the_name_that_hermes_calls() -> None:
 
 def test_a_token_is_taken_kept_from_the_model_and_confirmed_in_the_chat(desk: Desk) -> None:
     adapter = Adapter()
-    assert hear(event(line(desk)), adapter) == {"action": "skip", "reason": "hermes-workflows: recorded"}
+    assert hear(event(line(desk)), adapter) == {"action": "skip", "reason": "hermes-workflows: taken"}
     assert adapter.said == [("-1", "Recorded: approve, for ok of wf.", "55", None)]
     assert answer(desk).execution.provenance.origin["chat"] == "-1"
 
@@ -113,7 +114,65 @@ def test_what_hermes_says_to_itself_answers_nothing(desk: Desk) -> None:
 
 
 def test_without_a_way_to_speak_an_answer_is_taken_all_the_same(desk: Desk) -> None:
-    assert on_message(event=event(line(desk))) == {"action": "skip", "reason": "hermes-workflows: recorded"}
+    assert on_message(event=event(line(desk))) == {"action": "skip", "reason": "hermes-workflows: taken"}
+    assert answer(desk).output == "approve"
+
+
+def held(desk: Desk) -> sqlite3.Connection:
+    """Somebody who writes, and does not end."""
+    other = sqlite3.connect(desk.workspace.paths.sqlite, isolation_level=None)
+    other.execute("BEGIN EXCLUSIVE")
+    return other
+
+
+def test_hermes_goes_on_while_an_answer_waits_for_a_locked_workspace(desk: Desk) -> None:
+    token, adapter = line(desk), Adapter()
+    other = held(desk)
+
+    async def heard() -> list[Any]:
+        given, gateway = event(token), SimpleNamespace(adapters={Platform.TELEGRAM: adapter})
+        seen = [on_message(event=given, gateway=gateway), list(adapter.said)]
+        other.rollback()
+        await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()})
+        return seen
+
+    assert asyncio.run(heard()) == [{"action": "skip", "reason": "hermes-workflows: taken"}, []]
+    assert [said[1] for said in adapter.said] == ["Recorded: approve, for ok of wf."]
+    other.close()
+
+
+def test_of_two_lines_the_first_one_counts(desk: Desk) -> None:
+    approve, reject = (each.token for each in lines_of(desk.workspace, "wf", "ok")[0])
+    adapter = Adapter()
+
+    async def heard() -> None:
+        for token in (reject, approve):
+            on_message(event=event(token), gateway=SimpleNamespace(adapters={Platform.TELEGRAM: adapter}))
+        await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()})
+
+    asyncio.run(heard())
+    assert answer(desk).output == "reject"
+    assert [said[1].split(" ")[0] for said in adapter.said] == ["Recorded:", "Not"]
+
+
+def test_a_line_is_kept_from_the_model_whatever_goes_wrong_with_it(desk: Desk) -> None:
+    class Broken(SimpleNamespace):
+        @property
+        def user_id(self) -> str:
+            raise ValueError("a platform of another version")
+
+    given = event(line(desk))
+    given.source = Broken(platform=Platform.TELEGRAM)
+    assert hear(given) == {"action": "skip", "reason": "hermes-workflows: ignored"}
+    assert answer(desk) is None
+
+
+def test_a_way_to_speak_that_fails_loses_no_answer(desk: Desk) -> None:
+    class Silent:
+        async def send(self, *_: Any, **__: Any) -> None:
+            raise ConnectionError
+
+    assert hear(event(line(desk)), Silent())["action"] == "skip"  # type: ignore[arg-type]  # it breaks on purpose
     assert answer(desk).output == "approve"
 
 

@@ -212,6 +212,7 @@ def notified(tmp_path: Path, more: str = "", **rules: Any) -> str:
 def test_the_preset_tells_a_chat_with_lines_that_answer(tmp_path: Path) -> None:
     text = notified(tmp_path, hermes={"senders": ["telegram:7"]})
     assert text.startswith("A question waits: flow.py:flow, run wf, ship\n\nShip it?\n")
+    assert "in a browser: Workflows, in Hermes' dashboard\n\nOr in a terminal: hermes-workflows review" in text
     approve, reject = re.findall(r"^`(hw1-.*)`$", text, re.MULTILINE)
     assert text.index("approve:") < text.index(approve) < text.index("reject:") < text.index(reject)
 

@@ -3,6 +3,9 @@
 not the shape of a token, or not signed here   it is talk: Hermes goes on as if we were not there
 a token, from somebody who may not answer      dropped without a word, and logged; no model reads it
 a token, from a sender of the registry's list  taken; what became of it is said in the chat
+
+Hermes calls the hook in its event loop, where all its chats wait. So only what says which of the three it is happens
+there: two small files and a signature. The answer is recorded in a thread, where a repository may be slow or locked.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ import asyncio
 import logging
 import re
 from collections.abc import Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -20,7 +24,15 @@ log = logging.getLogger(__name__)
 
 # A look that costs nothing: the hook is called for every message of every chat.
 _LIKELY: Final = re.compile(r"\s*`*hw1-[a-z2-7]{48}`*\s*", re.IGNORECASE)
-_replies: set[asyncio.Task[None]] = set()
+_SORRY: Final = "Not recorded: the workspace cannot be read just now; Hermes' log says why."
+_DROPPED: Final = {"action": "skip", "reason": "hermes-workflows: ignored"}
+_TAKEN: Final = {"action": "skip", "reason": "hermes-workflows: taken"}
+
+_TASK: Final = "hermes-workflows: an answer"
+
+# One thread: who sends two lines gets the first one recorded.
+_recorder: Final = ThreadPoolExecutor(1, "hermes-workflows-answers")
+_working: set[asyncio.Task[None]] = set()
 
 
 def on_message(event: Any = None, gateway: Any = None, **_: Any) -> dict[str, str] | None:
@@ -28,12 +40,12 @@ def on_message(event: Any = None, gateway: Any = None, **_: Any) -> dict[str, st
     text = getattr(event, "text", None)
     if not isinstance(text, str) or not _LIKELY.fullmatch(text) or getattr(event, "internal", False):
         return None
-    said = _said(text, event)
-    if said is None or said.outcome == "talk":
-        return None
-    if said.reply:
-        _reply(gateway, event, said.reply)
-    return {"action": "skip", "reason": f"hermes-workflows: {said.outcome}"}
+    try:
+        return _weighed(text, event, gateway)
+    except Exception:
+        # Hermes lets a message pass whose hook fails, and what may be one of ours is for no model to read.
+        log.exception("a token could not be looked at")
+        return _DROPPED
 
 
 def message_of(event: Any) -> Message | None:
@@ -56,65 +68,74 @@ def message_of(event: Any) -> Message | None:
     )
 
 
-def _said(text: str, event: Any) -> Said | None:
+def _weighed(text: str, event: Any, gateway: Any) -> dict[str, str] | None:
     from ..errors import HermesError, NotFound
-    from ..review.chat import Said, take
+    from ..review.chat import weigh
     from ..review.tokens import written
-    from .host import opened, registry_here
+    from .host import registry_here
 
     token, message = written(text), message_of(event)
     try:
         registry = registry_here()
     except NotFound:
         return None
+    try:
+        weighed = weigh(registry, token, message) if token else "talk"
     except (HermesError, OSError) as error:
-        # What may be one of ours is for no model to read.
         log.warning("a token could not be looked at: %s", error)
-        return Said("ignored")
-    listed = message is not None and message.may_answer(registry)
+        if message is not None and message.may_answer(registry):
+            _in_turn(_say(gateway, event, _SORRY))
+        return _DROPPED
+    if weighed == "ignored":
+        log.warning("an answer from %s was dropped: not among hermes.senders", message and message.person)
+        return _DROPPED
+    if weighed == "talk" or token is None or message is None:
+        return None
+    _in_turn(_take(token, message, event, gateway))
+    return _TAKEN
+
+
+async def _take(token: str, message: Message, event: Any, gateway: Any) -> None:
+    said = await asyncio.get_running_loop().run_in_executor(_recorder, _recorded, token, message)
+    if said.reply:
+        await _say(gateway, event, said.reply)
+
+
+def _recorded(token: str, message: Message) -> Said:
+    from ..review.chat import Said, take
+    from .host import opened
+
     try:
         with opened() as every:
-            said = take(every.every, token, message) if token else None
-    except (HermesError, OSError) as error:
-        log.warning("a token could not be looked at: %s", error)
-        sorry = "Not recorded: the workspace cannot be read just now; Hermes' log says why."
-        return Said("refused", sorry if listed else "")
-    if said is not None and said.outcome == "ignored":
-        log.warning("an answer from %s was dropped: not among hermes.senders", message and message.person)
-    return said
+            return take(every.every, token, message)
+    except Exception as error:
+        log.warning("an answer could not be recorded: %s", error)
+        return Said("refused", _SORRY)
 
 
-def _reply(gateway: Any, event: Any, text: str) -> None:
+async def _say(gateway: Any, event: Any, text: str) -> None:
     source = getattr(event, "source", None)
-    adapter = _adapter(gateway, source)
-    if adapter is None:
-        log.warning("no way to say in the chat: %s", text)
-        return
     thread = getattr(source, "thread_id", None)
-    sending = _send(
-        adapter, source, text, getattr(event, "message_id", None), {"thread_id": thread} if thread else None
-    )
+    about = {"reply_to": getattr(event, "message_id", None), "metadata": {"thread_id": thread} if thread else None}
     try:
-        task = asyncio.get_running_loop().create_task(sending)
+        if (adapter := _adapter(gateway, source)) is None:
+            log.warning("no way to say in the chat: %s", text)
+            return
+        await adapter.send(getattr(source, "chat_id", None), text, **about)
+    except Exception:
+        log.exception("what became of an answer could not be said in the chat: %s", text)
+
+
+def _in_turn(work: Coroutine[Any, Any, None]) -> None:
+    """Begin it in the loop that the hook was called in; where there is none, do it here."""
+    try:
+        task = asyncio.get_running_loop().create_task(work, name=_TASK)
     except RuntimeError:
-        sending.close()
-        log.warning("no loop to say it from: %s", text)
+        asyncio.run(work)
         return
     # A loop holds its tasks weakly: one that nobody else holds may vanish.
-    _replies.add(task)
-    task.add_done_callback(_replies.discard)
-
-
-def _send(
-    adapter: Any, source: Any, text: str, reply_to: str | None, metadata: dict[str, Any] | None
-) -> Coroutine[Any, Any, None]:
-    async def send() -> None:
-        try:
-            await adapter.send(source.chat_id, text, reply_to=reply_to, metadata=metadata)
-        except Exception:
-            log.exception("what became of an answer could not be said in the chat")
-
-    return send()
+    _working.add(task)
+    task.add_done_callback(_working.discard)
 
 
 def _adapter(gateway: Any, source: Any) -> Any:

@@ -103,12 +103,23 @@ def lines_of(workspace: Workspace, run_id: str, key: str) -> tuple[Sequence[Line
     return [Line(option.label, issue(secret, given, number, expires)) for number, option in options], expires
 
 
+def weigh(registry: Registry, text: str, message: Message | None) -> Literal["talk", "ignored", "listed"]:
+    """What a message whose text is `text`, as `tokens.written` gives it, is to be taken for. It opens no repository.
+
+    `talk`: no database of the registry has signed it; `ignored`: signed, but its sender may not answer. A `message` of
+    None is of nobody. Raises what reading a key raises.
+    """
+    if not any(_genuine(paths, text) for paths in registry.dbs.values()):
+        return "talk"
+    return "listed" if message is not None and message.may_answer(registry) else "ignored"
+
+
 def take(workspaces: Sequence[Workspace], text: str, message: Message | None) -> Said:
     """What a message whose text is `text`, as `tokens.written` gives it, does.
 
     A `message` of None is of nobody: it answers nothing. Raises what reading a ledger and a key raises.
     """
-    signed = [(each, token) for each in workspaces if (token := _genuine(each, text)) is not None]
+    signed = [(each, token) for each in workspaces if (token := _genuine(each.paths, text)) is not None]
     if not signed:
         return Said("talk")
     if message is None or not any(message.may_answer(workspace.registry) for workspace, _ in signed):
@@ -139,8 +150,8 @@ def _stale(workspace: Workspace, token: Token, found: Shown) -> str | None:
     return None
 
 
-def _genuine(workspace: Workspace, text: str) -> Token | None:
-    file = key_file(workspace.paths)
+def _genuine(paths: DatabasePaths, text: str) -> Token | None:
+    file = key_file(paths)
     # Without a key nothing was ever signed here.
     return opened(secret_key(file), text) if file.exists() else None
 

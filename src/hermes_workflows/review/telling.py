@@ -16,6 +16,8 @@ from .chat import Line
 # Characters of what is asked: chats take some four thousand in a message.
 LONGEST: Final = 1500
 
+_TAB: Final = "Workflows, in Hermes' dashboard"
+
 _HEADS: Final = {
     "requested": "A question waits",
     "reminder": "A question still waits",
@@ -56,7 +58,8 @@ def _answering(notice: Mapping[str, Any], lines: Sequence[Line], expires: dateti
     if lines and expires is not None:
         head = "To answer, send one of these lines back, alone. They are good once, until "
         parts.insert(0, f"{head}{expires:%Y-%m-%d %H:%M} UTC.")
-    return [*parts, f"{'Or in' if lines else 'Answer in'} a terminal: {harmless(str(notice['respond']))}"]
+    parts.append(f"{'Or in' if lines else 'Answer in'} a browser: {_TAB}")
+    return [*parts, f"Or in a terminal: {harmless(str(notice['respond']))}"]
 
 
 def _cut(text: str) -> str:

@@ -37,7 +37,7 @@ async def main(messages):
     for number, (user, text) in enumerate(messages):
         source = SessionSource(platform=Platform.TELEGRAM, chat_id="-1", user_id=user, chat_type="group")
         await runner._handle_message(MessageEvent(text=text, source=source, message_id=str(number)))
-        await asyncio.sleep(0)
+        await asyncio.gather(*(task for task in asyncio.all_tasks() if task.get_name().startswith("hermes-workflows")))
 
 asyncio.run(main({messages!r}))
 print(json.dumps([said, authorized]))
