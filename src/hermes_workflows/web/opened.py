@@ -8,6 +8,7 @@ from ..errors import Conflict, NotFound
 from ..opening import open_workspace
 from ..registry import Registry
 from ..workspace import Workspace
+from .remembering import remembering
 from .settings import WebSettings
 
 
@@ -24,7 +25,9 @@ class Opened:
         workspaces: list[Workspace] = []
         try:
             for paths in settings.databases:
-                workspaces.append(open_workspace(settings.registry, paths, settings.surroundings, look=look))
+                made = open_workspace(settings.registry, paths, settings.surroundings, look=look)
+                made.ledger = remembering(made.ledger)
+                workspaces.append(made)
         except BaseException:
             _close(workspaces)
             raise

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from ..app import create_app
 from ..opened import Opened
+from ..remembering import remembering
 from ..settings import WebSettings
 from .chosen import Asked, Chosen
 from .folder import Folder
 from .pages import Pages
-from .remembering import remembering
 from .then import Then
 
 # Files between two times of telling how far it is.
@@ -40,7 +40,7 @@ def write(
     clock.stop_after(run for _, run in chosen.runs)
     folder = Folder.take(root)
     for workspace in opened.every:
-        workspace.ledger = remembering(workspace.ledger)
+        workspace.ledger = remembering(workspace.ledger, still=True)
     wrong = list(chosen.unreadable)
     for number, file in enumerate(Pages(create_app(settings, opened.every), chosen, clock).files(), 1):
         folder.write(file.name, file.data)
