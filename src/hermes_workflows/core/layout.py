@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
+from itertools import groupby
 
 from .names import fan_out
 
@@ -108,11 +109,22 @@ _TABLE: tuple[tuple[re.Pattern[str], Role, str], ...] = tuple(
 )
 
 
+def _top(path: str) -> str:
+    return path.partition("/")[0]
+
+
+# Only rows that begin as the path does are tried: most paths are those of steps, which stand in the middle.
+_ROWS = {
+    top: tuple(rows)
+    for top, rows in groupby(_TABLE, key=lambda row: _top(row[0].pattern.removesuffix(r"\Z")).replace("\\", ""))
+}
+
+
 # A receipt's path is asked about six times before it is recorded.
 @lru_cache(maxsize=128)
 def place(path: str) -> Place | None:
     """What `path` (relative to the run's folder) means, or None when nothing may lie there."""
-    for pattern, role, family in _TABLE:
+    for pattern, role, family in _ROWS.get(_top(path), ()):
         if found := pattern.match(path):
             groups = found.groupdict()
             return Place(role, family, groups.get("stem") or "", int(groups.get("n") or 0))

@@ -281,7 +281,8 @@ def load(path: str, data: bytes, fetch: Callable[[str], bytes]) -> Receipt:
     if model is None:
         raise IntegrityError(f"{path}: unknown kind {stored.get('kind')!r}")
     try:
-        receipt = model.model_validate({**decode(stored, fetch), "path": path})  # type: ignore[dict-item]
+        decoded = decode(stored, fetch) if _has_forms(data) else stored
+        receipt = model.model_validate({**decoded, "path": path})  # type: ignore[dict-item]
     except ValidationError as error:
         first = error.errors()[0]
         where = "/".join(str(part) for part in first["loc"])
@@ -289,6 +290,11 @@ def load(path: str, data: bytes, fetch: Callable[[str], bytes]) -> Receipt:
     if fault := fault_of(receipt):
         raise IntegrityError(f"{path}: {fault}")
     return receipt
+
+
+def _has_forms(data: bytes) -> bool:
+    """Whether anything may stand in another form than its own; all such forms are keys with a `$`, however written."""
+    return b'"$' in data or b"\\u0024" in data
 
 
 def _check_schema(path: str, schema: object) -> None:

@@ -91,6 +91,11 @@ def read_receipt(folder: RunFolder, path: str) -> Receipt:
     data = folder.content(path)
     if data is None:
         raise IntegrityError(f"{path} is missing")
+    return as_receipt(folder, path, data)
+
+
+def as_receipt(folder: RunFolder, path: str, data: bytes) -> Receipt:
+    """The receipt whose bytes are `data`. Raises what `read_receipt` raises."""
     try:
         return load(path, data, lambda sha256: _blob({}, folder, sha256))
     except InvalidInput as error:

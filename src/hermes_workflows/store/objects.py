@@ -43,6 +43,7 @@ class Objects:
         self._loose = LooseFiles(self._folder, disk)
         self._packs = Packs(repository)
         self._packed = 0
+        self._from_packs = False
         self._batches: tuple[Batch, ...] = ()
         self._guard = threading.Lock()
 
@@ -127,10 +128,15 @@ class Objects:
         return None
 
     def _written(self, oid: bytes) -> tuple[bytes, bytes]:
+        # What is read together mostly lies together, and looking in vain for a file takes as long as reading from a
+        # pack. The first look is for a file: a live run's are not packed.
+        if self._from_packs and (found := self._packs.find(oid)):
+            return found
         try:
             data = self._loose.read(oid)
         except zlib.error:
             raise _damaged(oid) from None
+        self._from_packs = data is None
         return self._packs.read(oid) if data is None else _split(oid, data)
 
 

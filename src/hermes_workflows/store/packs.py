@@ -1,4 +1,8 @@
-"""Packed objects, read by dulwich: what `git gc` and `git repack` made of ours."""
+"""Packed objects: what a burst, `git gc` and `git repack` made of ours.
+
+They are read by `pack_file`, and by dulwich what that does not know: packs of another format, damaged ones, those of
+a repository that ours borrows from.
+"""
 
 from __future__ import annotations
 
@@ -15,32 +19,80 @@ from dulwich.repo import Repo
 
 from ..errors import IntegrityError
 from . import peek
+from .deltas import Unreadable
+from .pack_file import PackFile
 
 _KINDS = {1: b"commit", 2: b"tree", 3: b"blob", 4: b"tag"}
 
 
 class Packs:
-    """The packs of one repository. Thread-safe: dulwich, which is not, is asked by one thread at a time."""
+    """The packs of one repository. Thread-safe: its readers, which are not, are asked by one thread at a time."""
 
     def __init__(self, repository: Path) -> None:
         self._repository = os.fspath(repository)
+        self._folder = f"{self._repository}/objects/pack"
         self._guard = threading.Lock()
+        self._files: dict[str, PackFile | None] = {}
+        self._order: list[PackFile] = []
         self._open: list[Repo] = []
         # Packs that are still open when the interpreter goes down make dulwich complain on stderr.
         weakref.finalize(self, _close, self._open)
 
-    def read(self, oid: bytes) -> tuple[bytes, bytes]:
-        """The kind and body of object `oid` (20 bytes). Raises IntegrityError when no pack has it."""
-        name = ObjectID(oid.hex().encode())
+    def find(self, oid: bytes) -> tuple[bytes, bytes] | None:
+        """The kind and body of object `oid` (20 bytes), if a pack that is open here has it and can be read."""
         with self._guard:
-            # git may have replaced a pack since it was last looked at: then everything is opened anew.
-            for _ in range(3):
-                try:
-                    kind, body = self._repo().object_store.get_raw(name)
-                except (KeyError, FileNotFoundError):
-                    _close(self._open)
-                    continue
-                return _KINDS[kind], body
+            return self._found(oid)
+
+    def read(self, oid: bytes) -> tuple[bytes, bytes]:
+        """The same from any pack there is. Raises IntegrityError when none has it."""
+        with self._guard:
+            found = self._found(oid)
+            if found is None and self._look_again():
+                found = self._found(oid)
+            return found or self._by_dulwich(oid)
+
+    def _found(self, oid: bytes) -> tuple[bytes, bytes] | None:
+        for pack in self._order:
+            try:
+                found = pack.read(oid)
+            except Unreadable:
+                continue
+            if found:
+                # What is read together was mostly packed together.
+                if pack is not self._order[0]:
+                    self._order.remove(pack)
+                    self._order.insert(0, pack)
+                return found
+        return None
+
+    def _look_again(self) -> bool:
+        """Open packs that came since, close those that are gone; whether there is a new one that can be read."""
+        try:
+            names = {name for name in os.listdir(self._folder) if name.endswith(".idx")}
+        except (FileNotFoundError, NotADirectoryError):
+            names = set()
+        for name in self._files.keys() - names:
+            if gone := self._files.pop(name):
+                gone.close()
+        new = names - self._files.keys()
+        for name in new:
+            # None for one that is left to dulwich, or that git has just removed.
+            self._files[name] = None
+            with contextlib.suppress(Unreadable, OSError):
+                self._files[name] = PackFile(f"{self._folder}/{name}")
+        self._order = [pack for pack in self._files.values() if pack]
+        return any(self._files[name] for name in new)
+
+    def _by_dulwich(self, oid: bytes) -> tuple[bytes, bytes]:
+        name = ObjectID(oid.hex().encode())
+        # git may have replaced a pack since it was last looked at: then everything is opened anew.
+        for _ in range(3):
+            try:
+                kind, body = self._repo().object_store.get_raw(name)
+            except (KeyError, FileNotFoundError):
+                _close(self._open)
+                continue
+            return _KINDS[kind], body
         raise IntegrityError(
             f"object {oid.hex()} is missing", hint="restore it from a mirror of this repository with `git fetch`"
         )
@@ -72,6 +124,9 @@ class Packs:
         """Close open packs; reading opens them again."""
         with self._guard:
             _close(self._open)
+            for pack in self._order:
+                pack.close()
+            self._files, self._order = {}, []
 
     def _repo(self) -> Repo:
         if not self._open:

@@ -17,12 +17,12 @@ from ..core.names import run_component
 from ..core.receipts import Receipt
 from ..errors import IntegrityError
 from . import commits
-from .admission import read_receipt
+from .admission import as_receipt, read_receipt
 from .commits import Commit
 from .objects import Objects
 from .ports import Head
 from .repository import GENESIS
-from .trees import Folder, Trees
+from .trees import Folder, Item, Trees
 
 _GENESIS = bytes.fromhex(GENESIS)
 _KEPT = 256
@@ -145,20 +145,21 @@ class Snapshots:
         """
         if old and old.folder != new.folder:
             raise IntegrityError(f"commit {old.tip.hex()} is not one of run {new.run_id}")
-        paths = self._added(new, old) if old else (path for path, _ in self.trees.walk(new.run_folder()))
+        files = self._added(new, old) if old else self.trees.walk(new.run_folder())
         receipts = []
-        for path in paths:
+        for path, item in files:
             place = layout.place(path)
             if place is None:
                 raise IntegrityError(f"{new.run_id}: {path} is no file of a run")
             if place.role in (layout.Role.RESULT, layout.Role.NOTE):
-                receipts.append(read_receipt(new, path))
+                # The walk has just been there: going down from the root for each costs more than reading it.
+                receipts.append(as_receipt(new, path, self.objects.read(item.oid, b"blob")))
         return sorted(receipts, key=lambda receipt: receipt.seq)
 
-    def _added(self, new: Snapshot, old: Snapshot) -> Iterator[str]:
+    def _added(self, new: Snapshot, old: Snapshot) -> Iterator[tuple[str, Item]]:
         for change in self.trees.compare(old.run_folder(), new.run_folder()):
-            if change.old is None:
-                yield change.path
+            if change.old is None and change.new:
+                yield change.path, change.new
             elif change.path != layout.README:
                 verb = "was removed" if change.new is None else "was changed"
                 raise IntegrityError(
