@@ -6,9 +6,8 @@ import sys
 import time
 from datetime import UTC, datetime
 from functools import cached_property
-from pathlib import Path
 
-_LINUX_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+_LINUX_BOOT_ID = "/proc/sys/kernel/random/boot_id"
 # CLOCK_MONOTONIC stands still while a Linux machine sleeps: a lease would outlive a suspend of an hour.
 # macOS has no CLOCK_BOOTTIME, but its CLOCK_MONOTONIC counts sleep.
 _BOOT_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
@@ -25,9 +24,12 @@ class SystemClock:
 
     @cached_property
     def boot_id(self) -> str:
-        if _LINUX_BOOT_ID.exists():
-            return _LINUX_BOOT_ID.read_text(encoding="ascii").strip()
-        return _darwin_boot_id() if sys.platform == "darwin" else "unknown"
+        try:
+            # Without `pathlib`, which costs `--help` more than all else of ours.
+            with open(_LINUX_BOOT_ID, encoding="ascii") as file:
+                return file.read().strip()
+        except FileNotFoundError:
+            return _darwin_boot_id() if sys.platform == "darwin" else "unknown"
 
 
 def _darwin_boot_id() -> str:

@@ -131,6 +131,12 @@ class Registry(NamedTuple):
             return DatabasePaths(name, path, path.with_suffix(".git"))
         raise NotFound(f"no database {name!r} in {self.path}", hint=suggestion(name, self.dbs, "databases"))
 
+    def databases(self, name: str | None, start: Path) -> list[DatabasePaths]:
+        """The databases a listing is about: the one `--db` names, else all that have something in them."""
+        if name is not None:
+            return [self.database(name, start)]
+        return [paths for paths in self.dbs.values() if paths.receipts.exists()] or [self.database(None, start)]
+
 
 def choose(config: str | None, db: str | None, start: Path) -> Registry:
     """The registry that `--config` and `--db` mean, from the folder `start`.

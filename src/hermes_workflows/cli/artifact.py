@@ -7,7 +7,8 @@ from pathlib import Path
 import click
 
 from .completion import complete_runs
-from .scope import Scope, Session, debug_option, scoped
+from .scope import Scope, scoped
+from .session import Session, debug_option
 
 _COLUMNS = ("name", "size", "type", "sha256", "key", "kept")
 _SHOWN = 12

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import sys
-import traceback
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
@@ -17,7 +16,7 @@ import click
 from ..core.spelling import nearest
 from ..errors import HermesError
 from .output import Output
-from .scope import Session, output_options
+from .session import Session, output_options
 
 _INTERRUPTED = 130
 _USAGE = 2
@@ -155,6 +154,8 @@ def _usage(output: Output, error: click.ClickException) -> int:
 
 def _trace(output: Output) -> None:
     if output.debug:
+        import traceback
+
         traceback.print_exc()
 
 

@@ -13,7 +13,8 @@ from ..errors import Divergence
 from .completion import complete_moments, complete_workflows
 from .numbers import count
 from .plain_git import git_line, revision, tell
-from .scope import Scope, Session, scoped
+from .scope import Scope, scoped
+from .session import Session
 from .told import place_of
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 
-from .scope import Session
+from .session import Session
 
 # What commands get back, so that nobody's program notices (runner/environment.py reads it).
 _ORIGINAL = "HERMES_WORKFLOWS_ORIGINAL_HASHSEED"

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .doctor import report
-from .scope import Scope, Session, output_options
+from .scope import Scope
+from .session import Session, output_options
 
 if TYPE_CHECKING:
     from ..hermes_plugin.install import Done

@@ -1,7 +1,7 @@
 """`hermes-workflows`: the one entry point, for the installed script, `python -m`, and `name.run()` in a file.
 
-`status` in a script is asked again and again. It is answered here when it can be, before even click is imported,
-which takes longer than all the rest of it.
+`status` and `list` in a script are asked again and again. They are answered here when they can be, before even click
+is imported, which takes longer than all the rest of it.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     _fill_streams()
     arguments = list(sys.argv[1:] if argv is None else argv)
-    if arguments[:1] == ["status"]:
-        # Half of what `--help` would take to start.
+    if arguments and arguments[0] in ("status", "list"):
+        # Not above: nobody else waits for what knows of runs.
         from . import quick
 
-        if (document := quick.status(arguments)) is not None:
+        if (document := quick.answer(arguments)) is not None:
             return _write(document)
     from .commands import run_command
 

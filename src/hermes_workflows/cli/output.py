@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -29,12 +28,12 @@ _CONTROLS |= dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)), "")
 _SENTENCE = 24
 
 
-@dataclass
 class Output:
     """How this call of the program talks. `json` and `debug` are set by options while the line is parsed."""
 
-    json: bool = False
-    debug: bool = False
+    def __init__(self, json: bool = False, debug: bool = False) -> None:
+        self.json = json
+        self.debug = debug
 
     def data(self, document: Any, text: Callable[[], str]) -> None:
         """The one document of a command; `text` makes what a person reads instead."""

@@ -1,97 +1,107 @@
-"""`status` without opening the workspace: one SQLite file and one ref, and neither pydantic, dulwich nor click.
+"""`status` and `list` as programs ask them again and again: answered before even click is imported.
 
-Whatever is in doubt (an unknown id, a ref the index has not seen, any error, any option not named here) is left to
-the command itself, which opens the workspace and asks the receipts.
+Both ask what the commands themselves ask first (fresh.py). Any option not named here, and whatever is in doubt, is
+left to the command.
 """
 
 from __future__ import annotations
 
 import sys
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from ..clock import SystemClock
-from ..core.names import run_component
+from ..core.state_rules import STATES
 from ..errors import HermesError
-from ..facts import Observed, observed_in
 from ..registry import choose
-from ..store import peek
-from ..store.fast_status import DatabaseGone, FastIndex
-from .seen import Shown, shown_of
+from .fresh import MOST, STATUSES, Query, fresh_runs, fresh_status
 from .show import status_document
 from .writing import as_json
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
-    from ..core.clock import Clock
-    from ..core.summary import RunSummary
     from ..registry import DatabasePaths, Registry
+    from .seen import Shown
 
-_OPTIONS = ("--id", "--db", "--config")
+_WHERE = ("--db", "--config")
+_CHOICES = {"--status": STATUSES, "--state": STATES}
+_LIST = ("--limit", "--offset", *_CHOICES, "--workflow", "--source", "--find", *_WHERE)
+# More digits may be more than an option takes.
+_DIGITS = 9
+
+T = TypeVar("T")
 
 
-def status(arguments: Sequence[str]) -> bytes | None:
-    """The document of `status RUN`, when it is wanted as JSON and the index is fresh."""
-    given = _parsed(arguments)
-    if given is None or (sys.stdout.isatty() and "--json" not in arguments):
+class _Doubt(Exception):
+    """The command itself should look at this."""
+
+
+def answer(arguments: Sequence[str]) -> bytes | None:
+    """The document of `status RUN` or of `list`, when it is wanted as JSON and the index is fresh."""
+    if sys.stdout.isatty() and "--json" not in arguments:
         return None
+    command, *words = arguments
+    try:
+        if command == "status":
+            return as_json(status_document(_status(words)))
+        return as_json([status_document(shown) for shown in _list(words)])
+    except (_Doubt, HermesError):
+        return None
+
+
+def _status(words: Sequence[str]) -> Shown:
+    given = _parsed(words, ("--id", *_WHERE), bare="--id")
+    if "--id" not in given:
+        raise _Doubt
+    registry, here = _registry(given)
+    return _certain(fresh_status(registry, registry.database(given.get("--db"), here), given["--id"], SystemClock()))
+
+
+def _list(words: Sequence[str]) -> list[Shown]:
+    given = _parsed(words, _LIST)
+    limit, offset = _number(given.get("--limit", str(MOST))), _number(given.get("--offset", "0"))
+    chosen = [given[name] in values for name, values in _CHOICES.items() if name in given]
+    if not limit or len(chosen) > 1 or not all(chosen):
+        raise _Doubt
+    registry, here = _registry(given)
+    query = Query.of({name.removeprefix("--"): value for name, value in given.items()}, registry, limit, offset)
+
+    def found(paths: DatabasePaths, asked: Query) -> list[Shown]:
+        return _certain(fresh_runs(registry, paths, asked, SystemClock()))
+
+    return query.of_all(registry.databases(given.get("--db"), here), found)
+
+
+def _registry(given: Mapping[str, str]) -> tuple[Registry, Path]:
     here = Path.cwd()
-    try:
-        registry = choose(given.get("--config"), given.get("--db"), here)
-        paths = registry.database(given.get("--db"), here)
-    except HermesError:
-        return None
-    shown = None if registry.warnings else fresh_status(registry, paths, given["--id"], SystemClock())
-    return None if shown is None else as_json(status_document(shown))
+    registry = choose(given.get("--config"), given.get("--db"), here)
+    if registry.warnings:
+        raise _Doubt
+    return registry, here
 
 
-def fresh_status(registry: Registry, paths: DatabasePaths, run_id: str, clock: Clock) -> Shown | None:
-    """A run as its row says, when the row names the commit that the run's ref names."""
-    try:
-        index = FastIndex(paths.sqlite)
-        try:
-            summary = _fresh(index, paths, run_id)
-            if summary is None:
-                return None
-            seen = observed(index, summary, clock, registry, paths)
-        finally:
-            index.close()
-    except (DatabaseGone, HermesError):
-        return None
-    return shown_of(seen, registry.operator, clock, paths)
+def _certain(found: T | None) -> T:
+    if found is None:
+        raise _Doubt
+    return found
 
 
-def observed(index: FastIndex, summary: RunSummary, clock: Clock, registry: Registry, paths: DatabasePaths) -> Observed:
-    """A run and the child runs it waits for, as the index knows them; DatabaseGone when it is behind with a child."""
-    child = partial(_fresh, index, paths)
-    return observed_in(index, partial(index.work, clock=clock), child, summary, registry, paths, clock)
+def _number(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) <= _DIGITS):
+        raise _Doubt
+    return int(text)
 
 
-def _fresh(index: FastIndex, paths: DatabasePaths, run_id: str) -> RunSummary | None:
-    """What a run's row says; None when there is neither row nor ref, DatabaseGone when they differ."""
-    row = index.indexed(run_id)
-    tip = peek.read_ref(paths.receipts, peek.RUNS + run_component(run_id))
-    if peek.is_ahead(paths.receipts):
-        raise DatabaseGone("git is about to have more than it shows")
-    # A sealed run has ended, and its ref may have been dropped.
-    if tip == (row.tip if row else None) or (tip is None and row and row.sealed):
-        return row.summary if row else None
-    raise DatabaseGone(f"the index is behind with {run_id}")
-
-
-def _parsed(arguments: Sequence[str]) -> dict[str, str] | None:
-    """The options of a plain `status`, the run as `--id`; None for anything that click should look at."""
-    if not arguments or arguments[0] != "status":
-        return None
+def _parsed(words: Sequence[str], options: Collection[str], bare: str | None = None) -> dict[str, str]:
+    """Plain options and their values, a word without one as `bare`; raises for anything that click should look at."""
     given: dict[str, str] = {}
-    rest = iter(arguments[1:])
+    rest = iter(words)
     for word in rest:
         if word == "--json":
             continue
-        name, value = (word, next(rest, "")) if word in _OPTIONS else ("--id", word)
-        if not value or value.startswith("-") or name in given:
-            return None
+        name, value = (word, next(rest, "")) if word in options else (bare, word)
+        if name is None or not value or value.startswith("-") or name in given:
+            raise _Doubt
         given[name] = value
-    return given if "--id" in given else None
+    return given

@@ -12,7 +12,8 @@ from ..errors import Conflict, HermesError
 from ..registry import DEFAULT_DB, DEFAULT_SQLITE, FILE, FOLDER, Registry
 from ..sources import workflows_in
 from .doctor import registry_doctor
-from .scope import Scope, Session, output_options, scoped
+from .scope import Scope, scoped
+from .session import Session, output_options
 from .writing import columns
 
 _SKIPPED = {"node_modules", "site-packages", "dist-packages", "__pycache__", "build", "dist"}

@@ -14,7 +14,8 @@ from ..errors import InvalidInput
 from .completion import complete_reviews, complete_runs
 from .publish import import_reviews
 from .run import warn_of_split
-from .scope import Scope, debug_option, scoped
+from .scope import Scope, scoped
+from .session import debug_option
 from .show import review_document, review_row
 from .writing import columns, one_line, pretty
 

@@ -24,8 +24,9 @@ from .draining import drain_runners
 from .hashseed import fix_hash_seed
 from .logs import Logging, chosen_file, log_options, telling
 from .numbers import Seconds, count
-from .scope import Scope, Session, output_options, scoped
+from .scope import Scope, scoped
 from .seen import runner_document, runner_lines, work_document
+from .session import Session, output_options
 from .told import counted
 from .writing import columns
 

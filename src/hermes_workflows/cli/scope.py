@@ -2,36 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
-from dataclasses import dataclass, field
 from functools import cached_property, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..clock import SystemClock
 from ..errors import Conflict, HermesError
 from ..registry import DatabasePaths, Registry, choose
 from ..store.fast_status import DatabaseGone, FastIndex
-from .output import Output
+from .session import Session, output_options
 
 if TYPE_CHECKING:
     from ..core.redaction import Redactor
     from ..workspace import Workspace
-
-
-@dataclass
-class Session:
-    """What one call of the program has: its arguments, its environment, its way of talking."""
-
-    arguments: list[str]
-    environment: Mapping[str, str]
-    output: Output
-    # Only a process of our own may be replaced by another one (hashseed.py); a caller's may not.
-    own_process: bool = False
-    clock: SystemClock = field(default_factory=SystemClock)
 
 
 class Scope:
@@ -71,9 +57,7 @@ class Scope:
 
     def every(self) -> list[DatabasePaths]:
         """The databases a listing is about: the one `--db` names, else all that have something in them."""
-        if self.db is not None:
-            return [self.paths()]
-        return [paths for paths in self.registry.dbs.values() if paths.receipts.exists()] or [self.paths()]
+        return self.registry.databases(self.db, self.start)
 
     def holding(self, run: str) -> DatabasePaths:
         """The database a run is in: runners serve all of them, so nobody should have to remember which.
@@ -151,26 +135,3 @@ def scoped(command: Callable[..., Any]) -> Callable[..., Any]:
         return command(Scope(session, config, db), *args, **kwargs)
 
     return wrapped
-
-
-def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """`--json` and `--debug`; a command that uses `--json` for something else takes `debug_option` alone."""
-    return click.option(
-        "--json", is_flag=True, expose_value=False, is_eager=True, callback=_json, help="One JSON document, also here."
-    )(debug_option(command))
-
-
-def debug_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    return click.option(
-        "--debug", is_flag=True, expose_value=False, is_eager=True, callback=_debug, help="Show tracebacks."
-    )(command)
-
-
-def _json(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
-    session: Session = context.obj
-    session.output.json = session.output.json or value
-
-
-def _debug(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
-    session: Session = context.obj
-    session.output.debug = session.output.debug or value

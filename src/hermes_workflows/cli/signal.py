@@ -8,7 +8,8 @@ import click
 
 from .completion import complete_runs, complete_signals
 from .run import warn_of_split
-from .scope import Scope, debug_option
+from .scope import Scope
+from .session import debug_option
 
 if TYPE_CHECKING:
     from ..core.summary import RunSummary

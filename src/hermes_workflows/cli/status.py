@@ -14,8 +14,8 @@ from ..core.summary import EVENTS, Event, RunSummary, event_of, summarize
 from ..errors import Conflict
 from ..registry import DatabasePaths
 from .completion import complete_runs
+from .fresh import fresh_status
 from .numbers import count
-from .quick import fresh_status
 from .scope import Scope, scoped
 from .seen import Shown, shown_of
 from .show import event_document, event_line, status_document, status_text

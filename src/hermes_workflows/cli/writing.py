@@ -5,7 +5,7 @@ Every command imports this, `--help` too, so nothing of the project may come in.
 
 from __future__ import annotations
 
-import base64
+import binascii
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -37,7 +37,7 @@ def columns(rows: Sequence[tuple[str, str]]) -> str:
 
 def _jsonable(value: object) -> Any:
     if isinstance(value, bytes):
-        return {"$base64": base64.b64encode(value).decode()}
+        return {"$base64": binascii.b2a_base64(value, newline=False).decode()}
     if isinstance(value, Mapping):
         return dict(value)
     raise TypeError(f"{type(value).__name__} has no JSON")

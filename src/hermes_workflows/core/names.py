@@ -8,7 +8,6 @@ translated back.
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import re
 import unicodedata
@@ -107,9 +106,11 @@ def _is_safe(name: str, limit: int) -> bool:
 
 
 def _with_digest(original: str) -> str:
+    from hashlib import sha256  # noqa: PLC0415  # it loads OpenSSL, a tenth of what the fast `status` takes
+
     composed = _normal("NFC", original)
     # Lone surrogates (from file names) are hashed, not refused: the JSON refuses them, and with a path.
-    digest = hashlib.sha256(composed.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST_LETTERS].translate(_LETTERS)
+    digest = sha256(composed.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST_LETTERS].translate(_LETTERS)
     readable = _readable(composed)[: MAX_COMPONENT - _DIGEST_LETTERS - 1].rstrip("._-") or "x"
     named = f"{readable}-{digest}"
     return named if _is_safe(named, MAX_COMPONENT) else f"{readable.replace('.', '-')}-{digest}"

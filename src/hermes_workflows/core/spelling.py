@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 
 # Below this likeness a suggestion misleads more often than it helps.
 LIKENESS = 0.6
@@ -11,6 +10,8 @@ LIKENESS = 0.6
 
 def nearest(word: str, known: Iterable[str], likeness: float = LIKENESS) -> str | None:
     """The known word most like `word`, or None when none is like it."""
+    from difflib import get_close_matches  # noqa: PLC0415  # `--help` imports this module, and meets no unknown word
+
     by_lower = {name.lower(): name for name in known}
     found = get_close_matches(word.lower(), by_lower, n=1, cutoff=likeness)
     return by_lower[found[0]] if found else None
