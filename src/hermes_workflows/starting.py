@@ -116,8 +116,8 @@ def check_id(what: str, name: str, redactor: Redactor) -> None:
         raise InvalidInput(f"the {what} contains a secret, and is kept as it is", hint="choose another one")
 
 
-def new_run_id(loaded: LoadedWorkflow, now: datetime) -> str:
-    name = slug(loaded.definition.name.lower())[:60].strip("._-") or "run"
+def new_run_id(workflow: str, now: datetime) -> str:
+    name = slug(workflow.lower())[:60].strip("._-") or "run"
     return f"{name}-{now:%Y%m%d}-{secrets.token_hex(4)}"
 
 

@@ -133,7 +133,7 @@ class Workspace:
         now = self.clock.now()
         deadline = deadline or self._deadline_of(ref, now)
         started = self.started(loaded, given, deadline=deadline)
-        name = check_run_id(new_run_id(loaded, self.clock.now()) if run_id is None else run_id)
+        name = check_run_id(new_run_id(loaded.definition.name, self.clock.now()) if run_id is None else run_id)
         check_id("run id", name, self.redactor)
         if self.ledger.head(name) is not None:
             return self._same_start(name, started)

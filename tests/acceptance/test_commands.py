@@ -230,6 +230,14 @@ def test_workflows_are_listed_discovered_and_examined(here: Place) -> None:
     assert "flows/launch.py:1: ModuleNotFoundError" in examined.json["findings"][0]["what"]
 
 
+def test_one_workflow_is_shown_with_what_it_takes_and_its_sources(here: Place) -> None:
+    shown = here.run("registry", "show", "launch").json
+    assert (shown["workflow_ref"], shown["name"]) == ("flows/launch.py:launch", "launch")
+    assert "topic" in shown["input"]["properties"]
+    assert "@workflow" in shown["sources"]["flows/launch.py"]
+    assert here.run("registry", "show", "lunch").error["hint"].startswith("did you mean")
+
+
 def test_an_unknown_key_of_the_registry_is_told_beside_the_data(tmp_path: Path) -> None:
     made = place(tmp_path / "ws", REGISTRY | {"notifications": {}})
     said = made.start()

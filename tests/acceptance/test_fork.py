@@ -99,6 +99,13 @@ def test_a_mistake_is_one_error_and_no_run(failed: Place) -> None:
     assert [each["workflow_id"] for each in failed.run("list").json] == ["wf"]
 
 
+def test_another_input_is_read_from_stdin_however_the_process_was_started(failed: Place) -> None:
+    """Without a fixed seed of hashes a process gives its place to another one, which must find its stdin unread."""
+    failed.environment["PYTHONHASHSEED"] = "random"
+    refused = failed.run("fork", "wf", "--id", "two", "--input-json", "-", typed='{"text": "typed"}')
+    assert "takes no input" in refused.error["message"]
+
+
 def test_a_change_before_the_key_is_refused_with_exit_code_6(failed: Place) -> None:
     (failed.root / "flows" / "flow.py").write_text(FLOW.replace("Ship it?", "Ship it now?"))
     done = failed.run("fork", "wf@ship", "--id", "new")

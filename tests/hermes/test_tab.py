@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -33,7 +34,10 @@ class OpenedTab(Tab):
 
     def __init__(self, desk: Desk) -> None:
         super().__init__()
-        self._opened = Opened(desk.workspace.registry, [desk.workspace])
+        self._desk = desk
+
+    def _every(self) -> Opened:
+        return Opened(self._desk.workspace.registry, [self._desk.workspace])
 
 
 class LogIn:
@@ -126,22 +130,85 @@ def test_a_form_of_one_person_is_none_of_anothers(desk: Desk) -> None:
     assert by(desk).by == "github:ana"
 
 
+@contextmanager
+def tab_of_disk() -> Iterator[TestClient]:
+    """The tab of the workspace that Hermes works in, in a browser that posts forms of its pages."""
+    tab = Tab()
+    with TestClient(Starlette(routes=[Route(PLUGIN + ROUTE, tab, methods=list(METHODS))])) as client:
+        client.headers["Origin"] = str(client.base_url)
+        yield client
+    tab.close()
+
+
+def press(client: TestClient, path: str, **fields: str) -> Any:
+    """The page that somebody sees who fills in the form of one, and sends it."""
+    page = client.get(PAGES + path).text
+    shown = dict(re.findall(r'<input id="[^"]*" name="([^"]+)" value="([^"]*)"', page))
+    return client.post(PAGES + path, data={**shown, **fields_of(page), **fields})
+
+
+def test_a_run_is_started_and_forked_in_it(inside: Inside) -> None:
+    with tab_of_disk() as client:
+        assert "Its code" in client.get(f"{PAGES}/workflows/launch").text
+        begun = press(client, "/workflows/launch", **{"_id": "wf", "f/topic": "docs"})
+        assert (begun.status_code, begun.url.path) == (200, f"{PAGES}/runs/wf")
+        inside.work.work()
+        forked = press(client, "/actions/fork/wf", new="two", given='{"topic": "news"}')
+        assert (forked.status_code, forked.url.path) == (200, f"{PAGES}/runs/two")
+    assert inside.work.run("show", "two").json["input"]["topic"] == "news"
+
+
+@pytest.mark.parametrize(
+    ("path", "fields", "status", "said"),
+    [
+        ("/workflows/launch", {"_id": "wf", "f/topic": "other"}, 409, "exists with another input"),
+        ("/workflows/launch", {"_id": "../x", "f/topic": "x"}, 400, "run id"),
+        ("/workflows/nothing", {}, 404, "has no workflow"),
+        ("/actions/fork/wf", {"new": "wf"}, 409, "exists already"),
+        ("/actions/fork/wf", {"new": "--db=x"}, 400, "run id"),
+        ("/actions/retry/wf", {}, 409, "waiting"),
+    ],
+)
+def test_a_start_that_cannot_be_says_what_is_wrong(
+    inside: Inside, path: str, fields: dict[str, str], status: int, said: str
+) -> None:
+    inside.work.start()
+    inside.work.work()
+    with tab_of_disk() as client:
+        answer = press(client, path, **fields) if "nothing" not in path else client.get(PAGES + path)
+    assert (answer.status_code, said in answer.text) == (status, True), answer.text
+
+
+def test_a_workflow_that_cannot_be_loaded_says_why_in_it(inside: Inside) -> None:
+    (inside.work.root / "flows" / "launch.py").write_text("import nothing_of_that_name")
+    with tab_of_disk() as client:
+        answer = client.get(f"{PAGES}/workflows/launch")
+    assert (answer.status_code, "nothing_of_that_name" in answer.text) == (400, True)
+
+
+def test_what_the_registry_has_since_is_there_without_a_new_start_of_hermes(inside: Inside) -> None:
+    registry = inside.work.root / ".hermes" / "workflows.registry.json"
+    before = registry.read_text()
+    with tab_of_disk() as client:
+        assert client.get(f"{PAGES}/workflows/again").status_code == 404
+        registry.write_text(before.replace('"launch"', '"again"', 1))
+        assert client.get(f"{PAGES}/workflows/again").status_code == 200
+
+
 def test_no_code_of_a_project_gets_into_hermes_process(inside: Inside) -> None:
     work = inside.work
     work.start()
     work.work()
-    flow = work.root / "flows" / "launch.py"
-    flow.write_text(f"open({str(work.root / 'imported')!r}, 'w')\n{flow.read_text()}")
-    tab = Tab()
-    with TestClient(Starlette(routes=[Route(PLUGIN + ROUTE, tab, methods=list(METHODS))])) as client:
+    flow, seen = work.root / "flows" / "launch.py", work.root / "imported"
+    flow.write_text(f"import os\nprint(os.getpid(), file=open({str(seen)!r}, 'a'))\n{flow.read_text()}")
+    with tab_of_disk() as client:
         for path in ("/", "/workflows", "/runs/wf", "/reviews/wf/review_draft", "/actions/fork/wf"):
             assert client.get(PAGES + path).status_code == 200
-        assert "not loaded in Hermes" in client.get(f"{PAGES}/workflows/launch").text
-        form = fields_of(client.get(f"{PAGES}/actions/fork/wf").text)
-        origin = {"Origin": str(client.base_url)}
-        assert "not loaded in Hermes" in client.post(f"{PAGES}/actions/fork/wf", data=form, headers=origin).text
-    tab.close()
-    assert not (work.root / "imported").exists()
+        assert not seen.exists()
+        press(client, "/workflows/launch", **{"_id": "new", "f/topic": "docs"})
+        press(client, "/actions/fork/wf", new="two")
+    assert len(seen.read_text().split()) >= 3
+    assert str(os.getpid()) not in seen.read_text().split()
 
 
 def test_a_tab_without_a_workspace_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

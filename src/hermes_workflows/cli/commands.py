@@ -51,7 +51,7 @@ _COMMANDS: Mapping[str, tuple[str, str, str]] = {
     "retry": ("fork", "retry", "Try a stuck, failed or cancelled run again."),
     "diff": ("compare", "diff", "Show what two runs did differently."),
     "replay": ("compare", "replay", "Prove that the present code decides as recorded."),
-    "registry": ("registry", "registry", "The workspace's workflows: list, doctor, discover."),
+    "registry": ("registry", "registry", "The workspace's workflows: list, show, doctor, discover."),
     "index": ("upkeep", "index", "The status index: rebuild."),
     "verify": ("upkeep", "verify", "Check receipts against the rules of the store."),
     "push": ("exchange", "push", "Send own runs to a remote."),

@@ -40,8 +40,11 @@ def fork(
     RUN@KEY is the moment after KEY. RUN alone adopts as much as the present code still fits, without the failure or
     the cancel request that ended it. Later steps run again, and people are asked again.
     """
+    from .hashseed import fix_hash_seed
     from .inputs import read_json
 
+    # First of all: the process that takes this one's place would find its stdin read.
+    fix_hash_seed(scope.session)
     given = () if text is None else (read_json(text, "--input-json"),)
     wanted = dict(_answer(each) for each in answers)
     with scope.open(scope.holding(run)) as workspace:
@@ -107,9 +110,7 @@ def _forked(
     from ..runner.forking import Wish
     from ..runner.forking import fork as begin
     from .guard import guarded
-    from .hashseed import fix_hash_seed
 
-    fix_hash_seed(scope.session)
     with guarded(lambda: [workspace.redactor], own_process=scope.session.own_process):
         return begin(workspace, Wish(found, run_id, by, given, answers))
 

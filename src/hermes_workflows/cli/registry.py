@@ -1,20 +1,26 @@
-"""`init` and `registry list|doctor|discover`: the workspace and what it knows."""
+"""`init` and `registry list|show|doctor|discover`: the workspace and what it knows."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..errors import Conflict, HermesError
+from ..core.spelling import suggestion
+from ..errors import Conflict, HermesError, NotFound
 from ..registry import DEFAULT_DB, DEFAULT_SQLITE, FILE, FOLDER, Registry
 from ..sources import workflows_in
+from .completion import complete_workflows
 from .doctor import registry_doctor
 from .scope import Scope, scoped
 from .session import Session, output_options
 from .writing import columns
+
+if TYPE_CHECKING:
+    from ..loader import LoadedWorkflow
+    from ..registry import WorkflowEntry
 
 _SKIPPED = {"node_modules", "site-packages", "dist-packages", "__pycache__", "build", "dist"}
 
@@ -77,19 +83,47 @@ def list_workflows(scope: Scope, inputs: bool) -> None:
 
 def _input_of(scope: Scope, alias: str) -> dict[str, Any]:
     """The JSON Schema of the input, None when there is none; what its author says of it, when the registry does not."""
-    from ..importing import said_where
     from ..loader import Loader
     from .guard import guarded
 
     try:
         with guarded(lambda: [scope.redactor], own_process=scope.session.own_process):
-            loaded = Loader(scope.registry).load(alias)
-            with said_where(loaded.ref):
-                codec = loaded.definition.input_codec
+            return _shown(Loader(scope.registry).load(alias), scope.registry.workflows[alias])
     except HermesError as error:
         return {"error": error.message, "hint": error.hint}
-    about = scope.registry.workflows[alias].description or (loaded.definition.__doc__ or "").strip()
+
+
+def _shown(loaded: LoadedWorkflow, entry: WorkflowEntry) -> dict[str, Any]:
+    from ..importing import said_where
+
+    with said_where(loaded.ref):
+        codec = loaded.definition.input_codec
+    about = entry.description or (loaded.definition.__doc__ or "").strip()
     return {"description": about, "input": None if codec is None else codec.json_schema}
+
+
+@registry.command("show")
+@click.argument("alias", shell_complete=complete_workflows)
+@scoped
+def show_workflow(scope: Scope, alias: str) -> None:
+    """Load the workflow ALIAS, and show what its input looks like; as JSON, its sources too."""
+    from ..loader import Loader
+    from .guard import guarded
+    from .writing import pretty
+
+    entry = scope.registry.workflows.get(alias)
+    if entry is None:
+        hint = suggestion(alias, list(scope.registry.workflows), "aliases")
+        raise NotFound(f"the registry has no workflow {alias!r}", hint=hint)
+    with guarded(lambda: [scope.redactor], own_process=scope.session.own_process):
+        loaded = Loader(scope.registry).load(alias)
+    shown = _shown(loaded, entry)
+    sources = {path: data.decode("utf-8", "replace") for path, data in sorted(loaded.sources.items())}
+    # By the name that runs record, as the list has what the registry says.
+    document = {"workflow_ref": loaded.ref, "db": entry.db, "name": loaded.definition.name, "code": loaded.code}
+    takes = "takes no input" if shown["input"] is None else f"takes {pretty(shown['input'])}"
+    lines = [f"{alias}: {loaded.ref}", shown["description"], takes, f"code {loaded.code}: {', '.join(sources)}"]
+    scope.output.data(document | shown | {"sources": sources}, lambda: "\n".join(filter(None, lines)))
 
 
 registry.add_command(registry_doctor)

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from ..clock import SystemClock
 from ..core.redaction import Redactor
-from ..errors import HermesError
+from ..errors import Conflict, HermesError, IntegrityError, InvalidInput, NotFound, StoreFailure, TemporarilyLocked
 from ..registry import Registry
 from ..runner.environment import clean_environment
 from ..runner.processes import Command, Outcome, run_command
@@ -22,22 +22,17 @@ from .host import environment
 
 SECONDS: Final = 60.0
 _KEPT: Final = 4_000_000
+# What a page or a chat says of them differs.
+_KINDS: Final = (InvalidInput, NotFound, Conflict, IntegrityError, StoreFailure, TemporarilyLocked)
 # Without the folder it starts in on its path, where a project's `json.py` would come before Python's.
 PROGRAM: Final = (sys.executable, "-P", "-m", "hermes_workflows")
-
-
-class Refused(HermesError):
-    """What went wrong over there, in its own words and with its own code."""
-
-    def __init__(self, code: str, message: str, hint: str | None) -> None:
-        super().__init__(message, hint=hint)
-        self.code = code
 
 
 def ask(registry: Registry, *arguments: str, about: str | None = None, typed: bytes | None = None) -> Any:
     """The document that `hermes-workflows ARGUMENTS… ABOUT` prints in the workspace, `typed` on its stdin.
 
-    `about` is an argument, whatever it looks like. Raises Refused.
+    `about` is an argument, whatever it looks like. Raises what went wrong over there, in its own words and with its
+    own code.
     """
     path = Path() if registry.path is None else registry.path
     variables, clock = environment(), SystemClock()
@@ -50,10 +45,14 @@ def ask(registry: Registry, *arguments: str, about: str | None = None, typed: by
     raise _refusal(done)
 
 
-def _refusal(done: Outcome) -> Refused:
+def _refusal(done: Outcome) -> HermesError:
     lines = done.stderr.whole.decode("utf-8", "replace").strip().splitlines() or [done.reason or "it said nothing"]
     try:
-        error = json.loads(lines[-1])["error"]
-        return Refused(error["code"], error["message"], error["hint"])
+        said = json.loads(lines[-1])["error"]
+        code, message, hint = str(said["code"]), str(said["message"]), said["hint"]
     except (ValueError, KeyError, TypeError):
-        return Refused("internal", f"hermes-workflows ended without an answer: {lines[-1]}", "hermes-workflows doctor")
+        code, hint = "internal", "hermes-workflows doctor"
+        message = f"hermes-workflows ended without an answer: {lines[-1]}"
+    error = next((kind for kind in _KINDS if kind.exit_code == done.exit_code), HermesError)(message, hint=hint)
+    error.code = code
+    return error

@@ -16,7 +16,7 @@ class NoCode(Loader):
         """Raises InvalidInput."""
         raise InvalidInput(
             f"{ref} is not loaded in Hermes' process, where a project's modules could take the place of Hermes'",
-            hint="`/workflow start` and `hermes-workflows fork` do it; `hermes-workflows dashboard` has forms for both",
+            hint="a process of its own does it: `hermes-workflows` has the commands",
         )
 
     def load_foreign(self, ref: str) -> Never:

@@ -114,7 +114,7 @@ def workflows() -> Plain:
 
 
 def start(alias: str, given: str | None, run_id: str | None) -> Plain:
-    """Record the start of a run, with its input as JSON. Raises NotFound for what is no alias, and Refused."""
+    """Record the start of a run, its input as JSON. Raises NotFound for no alias of ours, and what `ask` raises."""
     registry = registry_here()
     if alias not in registry.workflows:
         hint = suggestion(alias, list(registry.workflows), "aliases")

@@ -2,7 +2,7 @@
 
 Hermes checks who asks before it calls anything below `/api/plugins/`; here stands only in whose name an answer is
 recorded. Everybody gets an application of their own, so that a form of one person is none of another's.
-No code of a project is imported (see `apart`): starting and forking, which need it, are done elsewhere.
+No code of a project is imported here: what needs it, as starting and forking do, is done by a process (see `code`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from .host import environment, registry_here
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
+    from ..registry import Registry
     from ..web.opened import Opened
+    from ..workspace import Workspace
 
 CHANNEL: Final = "hermes-dashboard"
 PAGES: Final = "/pages"
@@ -35,6 +37,9 @@ class Tab:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._opened: Opened | None = None
+        self._seen: tuple[Registry, list[bool]] | None = None
+        # What is not served any more may still be asked: it is closed with the rest.
+        self._former: list[Opened] = []
         self._of: dict[tuple[str, str], ASGIApp] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -54,37 +59,50 @@ class Tab:
     def close(self) -> None:
         with self._lock:
             self._of.clear()
-            if self._opened is not None:
-                self._opened.close()
-                self._opened = None
+            for each in (*self._former, *([self._opened] if self._opened else [])):
+                each.close()
+            self._former, self._opened, self._seen = [], None, None
 
     def _app(self, by: str, kind: str) -> ASGIApp:
         from ..web.app import create_app
         from ..web.security import HostedGate
         from ..web.settings import WebSettings
+        from .code import Apart
 
         with self._lock:
+            every = self._every()
             if (known := self._of.get((by, kind))) is not None:
                 return known
             if len(self._of) >= _MOST:
                 self._of.clear()
-            every = self._every()
             around, token = _surroundings(), secrets.token_urlsafe(32)
             named: Any = kind
             settings = WebSettings(every.registry, (), around, token, by=by, kind=named, channel=CHANNEL)
-            made = self._of[by, kind] = create_app(settings, every.every, gate=HostedGate)
+            made = self._of[by, kind] = create_app(settings, every.every, gate=HostedGate, code=Apart())
             return made
 
     def _every(self) -> Opened:
+        """All databases of the registry as it is now; one that is not there yet is made, so that runs can begin."""
         from ..opening import open_workspace
         from ..web.opened import Opened
         from .nocode import NoCode
 
-        if self._opened is None:
-            registry, around = registry_here(), _surroundings()
-            there = [paths for paths in registry.dbs.values() if paths.receipts.exists()]
-            every = [open_workspace(registry, paths, around, loader=NoCode(registry)) for paths in there]
-            self._opened = Opened(registry, every)
+        registry, around = registry_here(), _surroundings()
+        seen = (registry, [paths.receipts.exists() for paths in registry.dbs.values()])
+        if self._opened is not None and seen == self._seen:
+            return self._opened
+        every: list[Workspace] = []
+        try:
+            for paths in registry.dbs.values():
+                every.append(open_workspace(registry, paths, around, create=True, loader=NoCode(registry)))
+        except BaseException:
+            Opened(registry, every).close()
+            raise
+        if self._opened is not None:
+            self._former.append(self._opened)
+            self._of.clear()
+        self._opened = Opened(registry, every)
+        self._seen = (registry, [True] * len(every))
         return self._opened
 
 

@@ -12,6 +12,7 @@ from starlette.routing import BaseRoute, Mount
 from starlette.staticfiles import StaticFiles
 
 from ..workspace import Workspace
+from .code import Code, Imported
 from .errors import HANDLERS
 from .opened import Opened
 from .pages import action, artifact, compare, events, inbox, review, run, runners, runs, source, workflows
@@ -22,12 +23,16 @@ from .settings import WebSettings
 
 
 def create_app(
-    settings: WebSettings, workspaces: Sequence[Workspace] | None = None, *, gate: type[Gate] = Gate
+    settings: WebSettings,
+    workspaces: Sequence[Workspace] | None = None,
+    *,
+    gate: type[Gate] = Gate,
+    code: Code | None = None,
 ) -> Starlette:
     """The application. It opens the databases of `settings` when it starts, unless `workspaces` are given to it.
 
     It can be mounted in another application under any path, with `workspaces` then; links follow the `root_path`.
-    `gate` is another one where that application has let in who comes.
+    `gate` is another one where that application has let in who comes, `code` where projects' code is not imported.
     Handlers are plain functions over `Workspace`, which blocks: each runs in a thread.
     """
     sessions = Sessions(settings.token, lasting=settings.lasting, port=settings.port)
@@ -49,7 +54,7 @@ def create_app(
         exception_handlers=HANDLERS,
         lifespan=lifespan,
     )
-    made.state.settings, made.state.sessions = settings, sessions
+    made.state.settings, made.state.sessions, made.state.code = settings, sessions, code or Imported()
     # Not when it starts: what is mounted in another application is never told of that.
     made.state.opened = given
     return made

@@ -18,6 +18,7 @@ from ..core.durations import duration, lasting
 from ..core.timestamps import parse_time
 from ..errors import HermesError
 from .attendance import missing
+from .code import Code
 from .links import Link, href, link_of, within
 from .live import Live
 from .markup import finalize, markdown
@@ -65,6 +66,11 @@ class Shell:
 
 def opened(request: Request) -> Opened:
     found: Opened = request.app.state.opened
+    return found
+
+
+def code(request: Request) -> Code:
+    found: Code = request.app.state.code
     return found
 
 

@@ -16,13 +16,12 @@ from ...core.encoding import parse
 from ...core.receipts import Provenance
 from ...errors import HermesError, InvalidInput
 from ...finding import split
-from ...review.controls import Verb as Control
-from ...runner.forking import Forked, Wish, fork, retry, retry_id
+from ...runner.forking import Wish, retry_id
 from ...workspace import Workspace
 from ..actions import Action, action_of, command
 from ..errors import status_of
 from ..links import redirect
-from ..rendering import opened, page, segment
+from ..rendering import code, opened, page, segment
 from ..review_view import Notice
 from ..security import Form
 from ..settings import WebSettings
@@ -71,7 +70,7 @@ def act(request: Request) -> Response:
     action, run = action_of(request.path_params["verb"]), request.path_params["run"]
     workspace, wanted = opened(request).of_run(split(run)[0]), _wanted(request.state.form)
     try:
-        done = _done(workspace, action, run, wanted, _person(request))
+        done = _done(request, workspace, action, run, wanted)
     except HermesError as error:
         notice = Notice("bad", f"{error.message}.", error.hint or "")
         view = replace(ActionView(action, run, wanted), notice=notice)
@@ -79,16 +78,14 @@ def act(request: Request) -> Response:
     return redirect(request, f"/runs/{segment(done)}?done={action.verb}")
 
 
-def _done(workspace: Workspace, action: Action, run: str, wanted: Wanted, by: Provenance) -> str:
+def _done(request: Request, workspace: Workspace, action: Action, run: str, wanted: Wanted) -> str:
     """Do it; returns the run to look at now."""
-    if not action.new:
-        verb: Control = action.verb  # type: ignore[assignment]  # what makes no new run is a request to this one
-        return workspace.control(workspace.resolve(run), verb, reason=wanted.reason, by=by, now=wanted.now).run_id
-    found = workspace.find(run)
-    new = wanted.new or _free_id(workspace, found.run_id, action)
-    begin = fork if action.verb == "fork" else retry
-    done = begin(workspace, Wish(found, new, by, _input(wanted.given)))
-    return done.run_id if isinstance(done, Forked) else found.run_id
+    by = _person(request)
+    if action.verb == "fork" or action.verb == "retry":
+        found = workspace.find(run)
+        new = wanted.new or _free_id(workspace, found.run_id, action)
+        return code(request).again(workspace, action.verb, Wish(found, new, by, _input(wanted.given)))
+    return workspace.control(workspace.resolve(run), action.verb, reason=wanted.reason, by=by, now=wanted.now).run_id
 
 
 def _input(text: str) -> tuple[Any, ...]:

@@ -16,18 +16,17 @@ from starlette.routing import Route
 
 from ...core.spelling import suggestion
 from ...errors import HermesError, InvalidInput, NotFound
-from ...importing import said_where
-from ...loader import LoadedWorkflow
 from ...registry import WorkflowEntry
 from ...starting import new_run_id
 from ...workspace import Workspace
 from ..catalog import Record, record_of, records_of
+from ..code import Described
 from ..errors import status_of
 from ..forms import FormView, form_view
 from ..links import redirect
 from ..opened import Opened
 from ..posted import Draft, edited, read
-from ..rendering import opened, page, segment
+from ..rendering import code, opened, page, segment
 from ..review_view import Notice
 from ..searching import readable
 from ..security import Form
@@ -70,13 +69,11 @@ class Known:
 
     entry: WorkflowEntry
     workspace: Workspace
-    loaded: LoadedWorkflow
+    described: Described
 
     @property
     def schema(self) -> Mapping[str, Any] | None:
-        with said_where(self.loaded.ref):
-            codec = self.loaded.definition.input_codec
-        return None if codec is None else codec.json_schema
+        return self.described.schema
 
 
 def index(request: Request) -> Response:
@@ -112,13 +109,12 @@ def start(request: Request) -> Response:
             view = _view(known, run_id, form_view(schema, draft.value, errors), fits)
             return page(request, "workflow.html", view, status=422 if errors else 200)
     try:
-        # By its alias, which has the deadline.
-        begun = known.workspace.start(known.entry.alias, draft.payload, run_id=run_id)
+        begun = code(request).start(known.workspace, known.entry.alias, draft.payload, run_id)
     except HermesError as error:
         notice = Notice("bad", f"{error.message}.", error.hint or "")
         shown = None if schema is None else form_view(schema, draft.value)
         return page(request, "workflow.html", _view(known, run_id, shown, notice), status=status_of(error))
-    return redirect(request, f"/runs/{segment(begun.run_id)}?done=start")
+    return redirect(request, f"/runs/{segment(begun)}?done=start")
 
 
 def check(request: Request) -> Response:
@@ -136,7 +132,7 @@ def _known(request: Request) -> Known:
             f"the registry has no workflow {alias!r}", hint=suggestion(alias, list(every.registry.workflows), "aliases")
         )
     workspace = _workspace(every, entry)
-    return Known(entry, workspace, workspace.loader.load(alias))
+    return Known(entry, workspace, code(request).describe(workspace, alias))
 
 
 def _workspace(every: Opened, entry: WorkflowEntry) -> Workspace:
@@ -148,11 +144,10 @@ def _workspace(every: Opened, entry: WorkflowEntry) -> Workspace:
 
 
 def _view(known: Known, run_id: str, form: FormView | None, notice: Notice | None = None) -> WorkflowView:
-    files = tuple((path, data.decode("utf-8", "replace")) for path, data in sorted(known.loaded.sources.items()))
     known.workspace.refresh()
-    listed = _listed(known.entry, record_of([known.workspace], known.loaded.ref))
-    about = listed.about or (known.loaded.definition.__doc__ or "").strip()
-    return WorkflowView(replace(listed, about=about), run_id, form, files, notice)
+    listed = _listed(known.entry, record_of([known.workspace], known.described.ref))
+    listed = replace(listed, about=listed.about or known.described.about)
+    return WorkflowView(listed, run_id, form, tuple(known.described.files.items()), notice)
 
 
 def _listed(entry: WorkflowEntry, record: Record) -> Listed:
@@ -165,7 +160,7 @@ def _unnamed(name: str, record: Record) -> Listed:
 
 
 def _new_id(known: Known) -> str:
-    return new_run_id(known.loaded, known.workspace.clock.now())
+    return new_run_id(known.described.name, known.workspace.clock.now())
 
 
 def _one(form: Form, name: str) -> str:
