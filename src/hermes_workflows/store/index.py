@@ -7,6 +7,7 @@ or pushed, and nobody else would wake it.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -29,6 +30,7 @@ class IndexQueue(Queue, Protocol):
     """What an index must answer beyond the queue port."""
 
     def tips(self) -> dict[str, tuple[str, bool]]: ...
+    def seqs(self) -> dict[str, int]: ...
     def matching(self, prefix: str, limit: int = 10) -> list[str]: ...
     def started_from(self, run_id: str) -> list[str]: ...
     def stamp(self) -> str: ...
@@ -98,7 +100,7 @@ def all_indexed(ledger: Ledger) -> Iterator[Indexed]:
     """
     for head in ledger.heads():
         try:
-            yield _shown(whole(*ledger.read(head.run_id)), ledger)
+            yield _shown(_anew(ledger, head), ledger)
         except (IntegrityError, NotFound, InvalidInput):
             continue
 
@@ -163,19 +165,21 @@ def _compare(ledger: Ledger, queue: IndexQueue, *, again: bool) -> Refreshed:
     for run_id in vanished:
         queue.forget(run_id)
     moved = [head for head in heads.values() if again or tips.get(head.run_id) != (head.tip, head.sealed)]
+    # All at once: a row of its own for each takes as long as reading the run.
+    seqs = queue.seqs() if again else {}
     unreadable: dict[str, str] = {}
     for start in range(0, len(moved), _BATCH):
         found: list[Indexed] = []
         rewound: set[str] = set()
         for head in moved[start : start + _BATCH]:
-            known = queue.indexed(head.run_id)
+            known = None if again else queue.indexed(head.run_id)
             try:
-                row = _read(ledger, None if again else known, head)
+                row = _anew(ledger, head) if again else _read(ledger, known, head)
             except (IntegrityError, NotFound, InvalidInput) as error:
                 unreadable[head.run_id] = error.message
                 continue
             found.append(row)
-            if known is not None and known.summary.seq > row.summary.seq:
+            if (known.summary.seq if known else seqs.get(head.run_id, -1)) > row.summary.seq:
                 rewound.add(head.run_id)
         _put(ledger, queue, found, rewound)
     return Refreshed(len(vanished) + len(moved) - len(unreadable), unreadable, put_back)
@@ -212,6 +216,16 @@ def _read(ledger: Ledger, known: Indexed | None, head: Head) -> Indexed:
         # A ref that was put back, or a history that was exchanged, does not go on where the row ends.
         if receipts and receipts[0].seq == known.summary.seq + 1:
             return grown(known, newest, receipts)
+    return whole(*ledger.read(head.run_id))
+
+
+def _anew(ledger: Ledger, head: Head) -> Indexed:
+    """A run's row from all of its receipts, as a listing has just found it: its ref is not looked up again."""
+    with contextlib.suppress(HermesError):
+        found, receipts = ledger.at(head.tip)
+        if (found.run_id, found.tip) == (head.run_id, head.tip):
+            return whole(head, receipts)
+    # Whatever is odd about it is said by the ordinary way.
     return whole(*ledger.read(head.run_id))
 
 

@@ -95,6 +95,10 @@ def tips(connection: Connection) -> dict[str, tuple[str, bool]]:
     return {row["run_id"]: (row["tip"], bool(row["sealed"])) for row in connection.execute(sql.TIPS)}
 
 
+def seqs(connection: Connection) -> dict[str, int]:
+    return {row["run_id"]: row["seq"] for row in connection.execute(sql.SEQS)}
+
+
 def matching(connection: Connection, prefix: str, limit: int) -> list[str]:
     rows = connection.execute(sql.RUN_IDS_FROM, {**sql.from_prefix(prefix), "limit": limit})
     return [row["run_id"] for row in rows]

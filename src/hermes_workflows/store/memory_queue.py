@@ -136,6 +136,10 @@ class MemoryQueue:
         with self._tables.lock:
             return {run_id: (row.tip, row.sealed) for run_id, row in self._tables.index.runs.items()}
 
+    def seqs(self) -> dict[str, int]:
+        with self._tables.lock:
+            return {run_id: row.summary.seq for run_id, row in self._tables.index.runs.items()}
+
     def started_from(self, run_id: str) -> list[str]:
         with self._tables.lock:
             return self._tables.index.started_from(run_id)

@@ -43,6 +43,8 @@ class Objects:
         self._loose = LooseFiles(self._folder, disk)
         self._packs = Packs(repository)
         self._packed = 0
+        # How many objects were asked for, for tests and benchmarks.
+        self.reads = 0
         self._from_packs = False
         self._batches: tuple[Batch, ...] = ()
         self._guard = threading.Lock()
@@ -57,6 +59,7 @@ class Objects:
 
         Raises IntegrityError when it is missing, damaged or of another kind, StoreFailure when it cannot be read.
         """
+        self.reads += 1
         try:
             found, body = self._made(oid) or self._written(oid)
         except OSError as error:

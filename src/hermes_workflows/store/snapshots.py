@@ -89,9 +89,15 @@ class Snapshots:
         self.trees = Trees(lambda oid: objects.read(oid, b"tree"))
         self._kept: OrderedDict[bytes, Snapshot] = OrderedDict()
         self._guard = threading.Lock()
+        self._last: tuple[bytes, Commit] | None = None
 
     def commit(self, oid: bytes) -> Commit:
-        return commits.parse(self.objects.read(oid, b"commit"), oid)
+        # Of the same commit it is asked first what it is, and then for its run.
+        if (last := self._last) and last[0] == oid:
+            return last[1]
+        found = commits.parse(self.objects.read(oid, b"commit"), oid)
+        self._last = (oid, found)
+        return found
 
     def known(self, tip: bytes) -> Snapshot | None:
         """The snapshot of a commit that was met lately: every step of a live run asks for the newest one."""

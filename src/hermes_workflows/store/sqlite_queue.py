@@ -160,6 +160,10 @@ class SqliteQueue:
         """Every run's tip as the index knows it, and whether it is sealed."""
         return self._attempt(index_table.tips)
 
+    def seqs(self) -> dict[str, int]:
+        """Every run's newest receipt as the index knows it."""
+        return self._attempt(index_table.seqs)
+
     def reviews(self, *, run_id: str | None = None, status: str | None = None) -> list[ReviewRow]:
         return self._attempt(lambda connection: index_table.reviews(connection, run_id, status))
 
