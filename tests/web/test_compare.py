@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 from tests.contract.workspaces import Desk, desk
-from tests.web.browser import app_of, browser, post
+from tests.web.browser import app_of, browser, listed, post
 from tests.web.calling import ran
 
 
@@ -45,6 +45,13 @@ def test_a_value_stands_on_either_side_and_a_text_as_a_diff(made: Desk, client: 
     assert '<div role="group" aria-label="output /score in one"><pre tabindex="0">3</pre>' in page
     assert '<div role="group" aria-label="output /score in two"><pre tabindex="0">4</pre>' in page
     assert '<span class="added">+&lt;c&gt;' in page
+
+
+def test_a_run_that_is_named_alone_is_offered_the_others_of_its_workflow(made: Desk, client: TestClient) -> None:
+    made.workspace.start("flow.py:plain", None, run_id="else")
+    assert listed(client, "/compare", a="one") == ["/compare?a=one&b=two"]
+    assert listed(client, "/compare", b="two@plan") == ["/compare?a=one&b=two%40plan"]
+    assert listed(client, "/compare") == listed(client, "/compare", a="gone") == []
 
 
 def test_what_an_answer_must_fit_is_for_programs(made: Desk, client: TestClient) -> None:

@@ -242,10 +242,10 @@ def test_a_schema_that_is_none_still_has_a_form(schema: dict[str, Any], value: A
     assert isinstance(read(schema, sent(view)), Draft)
 
 
-def test_what_must_be_given_comes_first() -> None:
+def test_what_must_be_given_comes_first_as_its_author_has_put_it() -> None:
     recorded = {**SCHEMA, "properties": dict(sorted(SCHEMA["properties"].items()))}
     names = [each.pointer for each in form_view(recorded).fields]
-    assert names[:6] == ["/colour", "/feedback", "/items", "/urgent", "/due", "/extra"]
+    assert names[:6] == ["/feedback", "/urgent", "/colour", "/items", "/due", "/extra"]
 
 
 def test_fields_are_called_alike_whether_their_type_has_a_name_of_its_own_or_not() -> None:

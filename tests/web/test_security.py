@@ -81,7 +81,15 @@ def _is_protected(response: Any) -> bool:
 
 def test_a_foreign_host_is_refused(app: Starlette, path: str) -> None:
     with browser(app) as client:
-        for host in ("evil.example", "127.0.0.1.evil.example", "localhost@evil.example", "", "[::2]", "0.0.0.0"):
+        for host in (
+            "evil.example",
+            "127.0.0.1.evil.example",
+            "localhost@evil.example",
+            "",
+            "[::2]",
+            "0.0.0.0",
+            "localhost:80.evil.example",
+        ):
             answer = client.get(path, headers={"Host": host})
             assert answer.status_code == 400, host
             assert _is_protected(answer)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
-from tests.contract.workspaces import Desk, desk
+from tests.contract.workspaces import FLOW, Desk, desk
 from tests.web.browser import app_of, browser, post
 from tests.web.calling import ran
 
@@ -95,6 +95,14 @@ def test_a_workflow_without_an_input_has_one_button(made: Desk, client: TestClie
     assert 'name="f/' not in client.get("/workflows/plain").text
     assert post(client, "/workflows/plain", {"_id": "bare"}).status_code == 303
     assert made.workspace.summary("bare").workflow == "flow.py:plain"
+
+
+def test_an_input_without_fields_is_not_called_an_answer(made: Desk, client: TestClient) -> None:
+    loose = "\n@workflow\nasync def plain(inputs: dict) -> None:\n    return None\n"
+    (made.workspace.root / "flow.py").write_text(FLOW + loose)
+    page = client.get("/workflows/plain").text
+    assert '<label for="f">Input' in page
+    assert "Answer" not in page
 
 
 def test_only_what_the_registry_names_is_started(made: Desk, client: TestClient) -> None:

@@ -88,7 +88,7 @@ def check_extra() -> None:
         import starlette  # noqa: F401
         import uvicorn  # noqa: F401
     except ImportError as error:
-        hint = "python -m pip install 'hermes-workflows[dashboard]'"
+        hint = "in the clone that this was installed from: python -m pip install '.[dashboard]'"
         raise InvalidInput(f"the dashboard needs {error.name}, which is not installed", hint=hint) from None
 
 

@@ -67,12 +67,12 @@ class FormView:
         return bool(self.errors) or any(map(_has_errors, (*self.fields, *([self.actions] if self.actions else []))))
 
 
-def form_view(schema: Schema, value: Any = MISSING, errors: Errors | None = None) -> FormView:
+def form_view(schema: Schema, value: Any = MISSING, errors: Errors | None = None, *, name: str = "Answer") -> FormView:
     """The form, filled with `value`: an answer that was tried, or one that is proposed."""
     found = dict[str, list[str]]()
     for pointer, reason in errors or ():
         found.setdefault(pointer, []).append(reason)
-    top = _field(shape_of(schema), value, schema, found)
+    top = _field(shape_of(schema, name), value, schema, found)
     fields = top.parts if top.kind == "group" else (top,)
     actions = next((each for each in fields if each.kind == "actions"), None)
     own = top.errors if top.kind == "group" else ()

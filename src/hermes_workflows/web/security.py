@@ -180,7 +180,9 @@ def _name_of(host: str) -> str:
     """The name in a `Host`, without its port; "" for what is none."""
     try:
         parts = urlsplit(f"//{host}")
-        return (parts.hostname or "") if parts.netloc == host and parts.username is None else ""
+        # Asked for, a port that is none raises: what follows the colon is no part of a name either.
+        is_one = parts.netloc == host and parts.username is None and (parts.port is None or parts.port > 0)
+        return (parts.hostname or "") if is_one else ""
     except ValueError:
         return ""
 

@@ -55,9 +55,9 @@ class Shape:
         return self.nullable or not self.required
 
 
-def shape_of(schema: Schema) -> Shape:
-    """The shape of a whole answer."""
-    top = _shape(Shape("", "Answer", "json", schema), schema, schema)
+def shape_of(schema: Schema, name: str = "Answer") -> Shape:
+    """The shape of a whole answer; `name` is what a form calls it that has no fields for its parts."""
+    top = _shape(Shape("", name, "json", schema), schema, schema)
     if top.kind == "choice":
         return replace(top, kind="actions")
     if top.kind != "group" or top.nullable:
@@ -129,12 +129,14 @@ def _typed(shape: Shape, root: Schema) -> Shape:
 
 
 def _group(shape: Shape, root: Schema) -> Shape:
-    required = _list(shape.schema.get("required"))
-    # What is recorded has its names in the order of the alphabet: what must be given comes first.
-    named = sorted(shape.schema["properties"].items(), key=lambda pair: pair[0] not in required)
+    required = [name for name in _list(shape.schema.get("required")) if isinstance(name, str)]
+    # What is recorded has its names in the order of the alphabet, but for the list of those that must be given:
+    # these come first, as their author has put them.
+    place = {name: number for number, name in enumerate(required)}
+    named = sorted(shape.schema["properties"].items(), key=lambda pair: place.get(pair[0], len(place)))
     parts = (
         # A question may have come from elsewhere, with a schema that is none.
-        _shape(Shape(_below(shape, name), _spoken(name), "json", {}, name in required), _schema(part), root)
+        _shape(Shape(_below(shape, name), _spoken(name), "json", {}, name in place), _schema(part), root)
         for name, part in named
     )
     return replace(shape, kind="group", parts=tuple(parts))

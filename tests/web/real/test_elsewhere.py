@@ -53,6 +53,7 @@ def test_below_a_path_a_page_keeps_itself_up_to_date(tmp_path: Path, chromium: A
         page.set_default_timeout(DEADLINE * 1000)
         page.goto(f"/tools/flows/enter?token={TOKEN}")
         page.wait_for_selector("h1:text('Inbox')")
+        page.wait_for_load_state("load")
         page.keyboard.press("j")
         page.keyboard.press("Enter")
         page.wait_for_url("**/tools/flows/reviews/wf/ok")

@@ -64,6 +64,7 @@ def answer(page: Any) -> None:
         page.fill(f"[name='f/links/{number}/title']", f"link {number}")
         page.fill(f"[name='f/links/{number}/address']", "https://example.org")
     page.click("text=Remove Links 1")
+    page.wait_for_selector("[name='f/links/1/title']", state="detached")
     page.select_option("[name='f/later']", label="Yes")
     page.click("button:text-is('approve')")
 

@@ -15,12 +15,17 @@ from ...core.changes import ABSENT
 from ...core.comparison import Asked, Comparison, Difference, compare
 from ...core.told_calls import ToldCall
 from ...core.usages import told
+from ...errors import HermesError
 from ...finding import Found, split
+from ...store.wanted import Wanted
 from ..evidence import SCHEMA, Piece, changed, piece_of, without
-from ..rendering import opened, page, pretty, segment
+from ..rendering import opened, page, pretty, segment, since
+from ..run_view import compare_href
 
 # Calls that are shown; the command tells of all.
 _MOST: Final = 200
+# Runs that are offered to be compared with.
+_OFFERED: Final = 20
 
 
 @dataclass(frozen=True)
@@ -30,6 +35,16 @@ class Side:
     name: str
     href: str
     usage: str
+
+
+@dataclass(frozen=True)
+class Offered:
+    """Another run of the same workflow; `href` leads to both, side by side."""
+
+    run_id: str
+    href: str
+    status: str
+    age: str
 
 
 @dataclass(frozen=True)
@@ -53,10 +68,11 @@ class Differing:
 
 @dataclass(frozen=True)
 class CompareView:
-    """`sides` is empty while nobody has said which two runs."""
+    """`sides` is empty while nobody has said which two runs; then others are `offered` for the one that is named."""
 
     a: str
     b: str
+    offered: tuple[Offered, ...] = ()
     sides: tuple[Side, ...] = ()
     differences: tuple[Differing, ...] = ()
     beside: tuple[Differing, ...] = ()
@@ -74,7 +90,7 @@ def show(request: Request) -> Response:
     given = request.query_params
     a, b, wide = given.get("a", "").strip(), given.get("b", "").strip(), "wide" in given
     if not (a and b):
-        return page(request, "compare.html", CompareView(a, b, wide=wide))
+        return page(request, "compare.html", CompareView(a, b, _offered(request, a, b), wide=wide))
     one, other = _found(request, a), _found(request, b)
     found = compare(one.receipts, other.receipts, Asked(execution=wide, usage=wide))
     view = CompareView(
@@ -88,6 +104,31 @@ def show(request: Request) -> Response:
         wide=wide,
     )
     return page(request, "compare.html", view)
+
+
+def _offered(request: Request, a: str, b: str) -> tuple[Offered, ...]:
+    """The newest runs of the same workflow, when one run is named, and is ours."""
+    name = split(a or b)[0]
+    if not name:
+        return ()
+    try:
+        workspace = opened(request).of_run(name)
+        this = workspace.summary(workspace.resolve(name))
+    except HermesError:
+        # What is wrong with it is said when both are named.
+        return ()
+    runs = workspace.runs(Wanted(workflow=this.workflow), limit=_OFFERED + 1)
+    others = [run for run in runs if run.run_id != this.run_id][:_OFFERED]
+    now = workspace.clock.now()
+    return tuple(
+        Offered(
+            run.run_id,
+            compare_href(a or run.run_id, b or run.run_id),
+            run.status,
+            since(run.started_at, now),
+        )
+        for run in others
+    )
 
 
 def _found(request: Request, text: str) -> Found:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 from starlette.requests import Request
@@ -31,6 +32,8 @@ from ..review_view import Notice
 from ..searching import readable
 from ..security import Form
 from .runs import runs_of
+
+_form = partial(form_view, name="Input")
 
 
 @dataclass(frozen=True)
@@ -88,7 +91,7 @@ def index(request: Request) -> Response:
 
 def show(request: Request) -> Response:
     known = _known(request)
-    form = None if known.schema is None else form_view(known.schema)
+    form = None if known.schema is None else _form(known.schema)
     return page(request, "workflow.html", _view(known, _new_id(known), form))
 
 
@@ -99,20 +102,20 @@ def start(request: Request) -> Response:
     if schema is not None:
         draft = read(schema, form)
         if wish := _one(form, "_do"):
-            return page(request, "workflow.html", _view(known, run_id, form_view(schema, edited(draft, wish).value)))
+            return page(request, "workflow.html", _view(known, run_id, _form(schema, edited(draft, wish).value)))
         errors, checks = draft.check(schema), "_check" in form
-        if checks and (button := form_view(schema).actions) is not None:
+        if checks and (button := _form(schema).actions) is not None:
             # Who only checks has pressed none of the buttons that say something.
             errors = [each for each in errors if each[0] != button.pointer]
         if errors or checks:
             fits = None if errors else Notice("good", "This input fits. Nothing is started yet.")
-            view = _view(known, run_id, form_view(schema, draft.value, errors), fits)
+            view = _view(known, run_id, _form(schema, draft.value, errors), fits)
             return page(request, "workflow.html", view, status=422 if errors else 200)
     try:
         begun = code(request).start(known.workspace, known.entry.alias, draft.payload, run_id)
     except HermesError as error:
         notice = Notice("bad", f"{error.message}.", error.hint or "")
-        shown = None if schema is None else form_view(schema, draft.value)
+        shown = None if schema is None else _form(schema, draft.value)
         return page(request, "workflow.html", _view(known, run_id, shown, notice), status=status_of(error))
     return redirect(request, f"/runs/{segment(begun)}?done=start")
 
