@@ -117,10 +117,11 @@ def observed(index: FastIndex, summary: RunSummary, clock: Clock, registry: Regi
 
 def _fresh(index: FastIndex, paths: DatabasePaths, run_id: str) -> RunSummary | None:
     """What a run's row says; None when there is neither row nor ref, DatabaseGone when they differ."""
-    row = index.indexed(run_id)
-    tip = peek.read_ref(paths.receipts, peek.RUNS + run_component(run_id))
+    # Asked first: what lands after this is in git when the ref is read.
     if peek.is_ahead(paths.receipts):
         raise DatabaseGone("git is about to have more than it shows")
+    row = index.indexed(run_id)
+    tip = peek.read_ref(paths.receipts, peek.RUNS + run_component(run_id))
     # A sealed run has ended, and its ref may have been dropped.
     if tip == (row.tip if row else None) or (tip is None and row and row.sealed):
         return row.summary if row else None

@@ -20,6 +20,7 @@ import contextlib
 import os
 import threading
 import time
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -80,6 +81,8 @@ class Ahead:
         self._newest: OrderedDict[str, tuple[str, float]] = OrderedDict()
         self._guard = threading.RLock()
         self._thread: threading.Thread | None = None
+        self._durable = False
+        _OPEN.add(self)
 
     def tip(self, run_id: str) -> str | None:
         """Where a run stands that is in a burst of ours."""
@@ -107,35 +110,33 @@ class Ahead:
             if len(self._newest) > _REMEMBERED:
                 self._newest.popitem(last=False)
 
-    def record(self, run_id: str, old: str, tip: str, batch: Batch) -> None:
-        """Make a step from `old` to `tip` durable, with the objects it brings. Under the run's lock. Raises OSError."""
+    def record(self, run_id: str, old: str, tip: str, batch: Batch) -> bool:
+        """Make a step from `old` to `tip` durable, with the objects it brings. Under the run's lock.
+
+        False, and nothing recorded, when the run went on elsewhere while this process was suspended. Raises OSError.
+        """
         with self._guard:
             burst = self._bursts.get(run_id) or self._begin(run_id, old)
-            size = burst.file.size
-            try:
-                burst.file.append(bytes.fromhex(old), bytes.fromhex(tip), batch.objects)
-                self._disk.sync_file(burst.file.descriptor)
-                if burst.tip == burst.old:
-                    self._disk.sync_folder(self._folder)
-            except OSError:
-                burst.file.take_back(size)
-                if burst.tip == burst.old:
-                    self._done(burst)
-                raise
-            if not burst.file.is_ours():
-                # We were suspended for so long that somebody else has put the burst into git, without this record.
-                self._done(burst)
-                raise TemporarilyLocked(f"{run_id} went on elsewhere meanwhile", hint="try again")
+            if burst is None or not self._write(burst, old, tip, batch):
+                return False
             burst.tip = tip
             burst.batch.objects.update(batch.objects)
+            return True
 
     def land(self, run_ids: Iterable[str] | None = None) -> None:
         """Put our bursts into git, of these runs or all. Raises StoreFailure, TemporarilyLocked, OSError."""
-        if self._bursts:
-            with self._guard:
-                for run_id in list(self._bursts if run_ids is None else run_ids):
-                    if burst := self._bursts.get(run_id):
-                        self._put(burst)
+        if not self._bursts:
+            return
+        trouble: list[Exception] = []
+        with self._guard:
+            for burst in [self._bursts[run_id] for run_id in run_ids or list(self._bursts) if run_id in self._bursts]:
+                try:
+                    self._put(burst)
+                except (HermesError, OSError) as error:
+                    # What keeps one run is no reason to keep the others from git.
+                    trouble.append(error)
+        if trouble:
+            raise trouble[0]
 
     def close(self) -> None:
         """The last chance of this process; what cannot be put into git now is durable, and waits for the next one."""
@@ -147,33 +148,81 @@ class Ahead:
                 burst.file.close()
             self._bursts.clear()
 
-    def _begin(self, run_id: str, old: str) -> _Burst:
-        if not os.path.isdir(self._folder):
-            os.mkdir(self._folder)
-            self._disk.sync_folder(os.path.dirname(self._folder))
+    def forked(self) -> None:
+        """In a child that was forked: the bursts are its parent's, and the locks would outlive it here."""
+        # The guard may be held by a thread that the child does not have.
+        self._guard, self._thread = threading.RLock(), None
+        left, self._bursts = self._bursts, {}
+        for burst in left.values():
+            burst.file.close()
+
+    def _begin(self, run_id: str, old: str) -> _Burst | None:
+        # A burst that somebody took from us may have landed since `old` was asked for: git stands further on.
+        if peek.read_ref(self._repository, peek.RUNS + run_component(run_id)) != old:
+            return None
+        self._have_folder()
+        if self._thread is None:
+            # It waits for our guard. Without it nothing may begin, since nothing would ever land.
+            self._thread = threading.Thread(target=self._watch, name="hermes-ahead", daemon=True)
+            self._thread.start()
         file = AheadFile.make(self._repository, run_id)
         burst = _Burst(run_id, old, old, file, Batch(), self._patience.monotonic() + LANDS_WITHIN)
         self._objects.show(burst.batch)
         self._bursts[run_id] = burst
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._watch, name="hermes-ahead", daemon=True)
-            self._thread.start()
         return burst
 
+    def _have_folder(self) -> None:
+        if self._durable and os.path.isdir(self._folder):
+            return
+        # Others may make it at the same time, and be killed before it is durable.
+        os.makedirs(self._folder, exist_ok=True)
+        for folder in (os.path.dirname(self._folder), self._repository):
+            self._disk.sync_folder(folder)
+        self._durable = True
+
+    def _write(self, burst: _Burst, old: str, tip: str, batch: Batch) -> bool:
+        """Whether the record counts."""
+        size = burst.file.size
+        try:
+            burst.file.append(bytes.fromhex(old), bytes.fromhex(tip), batch.objects)
+            self._disk.sync_file(burst.file.descriptor)
+            if burst.tip == burst.old:
+                self._disk.sync_folder(self._folder)
+        except OSError:
+            burst.file.take_back(size)
+            if burst.tip == burst.old:
+                self._done(burst)
+            raise
+        if burst.file.is_ours():
+            return True
+        # We were suspended for so long that somebody else has taken the burst. It may have died before git had it, so
+        # what was acknowledged is put there once more.
+        burst.file.take_back(size)
+        self._put(burst)
+        return False
+
     def _put(self, burst: _Burst) -> None:
+        if burst.tip == burst.old:
+            self._done(burst)
+            return
         move = Move(peek.RUNS + run_component(burst.run_id), burst.old, burst.tip)
-        with contextlib.closing(self._disk.barrier()) as barrier:
-            self._objects.put(burst.batch, barrier)
+        with contextlib.closing(self._disk.barrier()) as barrier, self._objects.putting(burst.batch, barrier):
             moved = self._refs.move([move], barrier)[0]
-        # What was acknowledged comes before what somebody has put there meanwhile, past our locks.
-        if not moved and not self._restore(burst.run_id, burst.tip):
-            raise TemporarilyLocked(f"{move.ref} cannot be moved to {burst.tip[:12]}", hint="hermes-workflows doctor")
+            # What was acknowledged comes before what somebody has put there meanwhile, past our locks.
+            if not moved:
+                self._hold_to(burst.run_id, burst.tip)
         self._done(burst)
+
+    def _hold_to(self, run_id: str, tip: str) -> None:
+        if not self._restore(run_id, tip):
+            raise TemporarilyLocked(f"{run_id} cannot be moved to {tip[:12]}", hint="hermes-workflows doctor")
 
     def _done(self, burst: _Burst) -> None:
         del self._bursts[burst.run_id]
         self._forget(burst)
-        burst.file.remove()
+        # Also where the folder refuses: with the lock gone, whoever meets the file finds its end in git.
+        with contextlib.closing(burst.file):
+            burst.file.remove()
 
     def _forget(self, burst: _Burst) -> None:
         self._objects.hide(burst.batch)
@@ -186,7 +235,8 @@ class Ahead:
                 now = self._patience.monotonic()
                 for burst in [burst for burst in self._bursts.values() if burst.due <= now or _is_wanted(burst)]:
                     burst.due = now + LANDS_WITHIN
-                    with contextlib.suppress(HermesError, OSError):
+                    # Whatever it was: without this thread nothing would land any more, and whoever appends is told.
+                    with contextlib.suppress(Exception):
                         self._put(burst)
                 if not self._bursts:
                     self._thread = None
@@ -203,7 +253,8 @@ class Ahead:
         """
         path = path_of(self._repository, run_id)
         if os.path.exists(path) and run_id not in self._bursts:
-            self._wait(path, writing=writing)
+            wait = self._patience.ours if writing else _READERS_WAIT
+            self._wait(path, self._patience.monotonic() + wait, writing=writing)
 
     def settle_all(self, *, waiting: bool = True) -> None:
         """The same of every run, for a reader; without `waiting` only of those whose writers have died."""
@@ -212,35 +263,31 @@ class Ahead:
         except (FileNotFoundError, NotADirectoryError):
             return
         own = {burst.file.path for burst in list(self._bursts.values())}
+        # One deadline: a suspended runner may have left many runs.
+        deadline = self._patience.monotonic() + (_READERS_WAIT if waiting else -1.0)
         for name in names:
             path = f"{self._folder}/{name}"
-            if "." in name or path in own:
-                continue
-            if waiting:
-                self._wait(path, writing=False)
-            else:
-                with contextlib.suppress(OSError):
-                    self._take_over(path)
+            if "." not in name and path not in own:
+                self._wait(path, deadline, writing=False)
 
-    def _wait(self, path: str, *, writing: bool) -> None:
+    def _wait(self, path: str, deadline: float, *, writing: bool) -> None:
         patience = self._patience
-        deadline = patience.monotonic() + (patience.ours if writing else _READERS_WAIT)
         by_force = False
         while True:
             try:
                 self._take_over(path, by_force=by_force)
                 break
             except BlockingIOError:
+                if not writing and patience.monotonic() > deadline:
+                    return
                 with contextlib.suppress(OSError):
                     _touch(path + WANTED)
-            except OSError:
+            except (HermesError, OSError):
+                # The file stays, and `doctor` tells of it: a reader sees what git has, of this run and all others.
                 if writing:
                     raise
                 return
-            if patience.monotonic() > deadline:
-                if not writing:
-                    return
-                by_force = True
+            by_force = patience.monotonic() > deadline
             patience.sleep(patience.pause / 5)
         if not os.path.exists(path):
             with contextlib.suppress(OSError):
@@ -251,27 +298,32 @@ class Ahead:
         file = AheadFile.take(path, by_force=by_force)
         if file is None:
             return
-        try:
+        with contextlib.closing(file):
             run_id, records = file.records()
-            if records:
+            if records and path_of(self._repository, run_id) == path:
                 self._put_left(run_id, records[0].old.hex(), records[-1].new.hex(), _batch(records))
             file.remove()
-        except BaseException:
-            file.close()
-            raise
 
     def _put_left(self, run_id: str, old: str, tip: str, batch: Batch) -> None:
         ref = peek.RUNS + run_component(run_id)
         found = peek.read_ref(self._repository, ref)
-        if found == tip:
-            return  # it died between the ref and the file
-        with contextlib.closing(self._disk.barrier()) as barrier:
-            self._objects.put(batch, barrier)
+        with contextlib.closing(self._disk.barrier()) as barrier, self._objects.putting(batch, barrier):
             if found == old and self._refs.move([Move(ref, old, tip)], barrier)[0]:
                 return
             barrier.settle()
-        # It has gone on from there since, or it was moved past our locks.
-        self._restore(run_id, tip)
+            # It has gone on from there since, or it was moved past our locks.
+            self._hold_to(run_id, tip)
+
+
+_OPEN: weakref.WeakSet[Ahead] = weakref.WeakSet()
+
+
+def _forked() -> None:
+    for each in list(_OPEN):
+        each.forked()
+
+
+os.register_at_fork(after_in_child=_forked)
 
 
 def _are_results(entry: Entry) -> bool:

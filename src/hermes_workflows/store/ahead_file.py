@@ -28,6 +28,9 @@ WANTED, REVOKED = ".wanted", ".revoked"
 _HEADER = re.compile(rb"hermes-ahead 1 ([A-Za-z0-9._-]+)\n")
 _KINDS = {b"b": b"blob", b"t": b"tree", b"c": b"commit"}
 _ID = 20
+_HEADER_SIZE = 128
+LARGEST = 64 << 20
+"""Bytes of a record: more than a receipt with its files may have (a batch of many goes into git)."""
 # A run's first commit has no commit before it; then there is no burst yet, so this only guards the format.
 _LENGTH = struct.Struct(">L")
 
@@ -64,6 +67,9 @@ class AheadFile:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             made = cls(descriptor, path)
             made._write(b"hermes-ahead 1 %s\n" % run_id.encode())
+            # Only whoever holds the run's lock revokes, and we do: a mark that is here is of a burst that is gone.
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path + REVOKED)
             # A link, unlike a rename, takes nobody's place.
             os.link(temporary, path)
         except OSError:
@@ -81,7 +87,8 @@ class AheadFile:
         Raises BlockingIOError while its writer lives, or somebody else puts it into git.
         """
         try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+            # For reading: it may be another user's, who has made it with the usual rights.
+            descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except FileNotFoundError:
             return None
         try:
@@ -112,28 +119,31 @@ class AheadFile:
         self._write(_LENGTH.pack(len(payload)) + hashlib.sha1(payload, usedforsecurity=False).digest() + payload)
 
     def take_back(self, size: int) -> None:
-        """Let the next record begin at `size` again: what stands there was not acknowledged."""
+        """Let the next record begin at `size` again: what stands there was not acknowledged, and shall not be found."""
         self._end = size
+        with contextlib.suppress(OSError):
+            os.ftruncate(self._descriptor, size)
 
     def records(self) -> tuple[str, list[Record]]:
         """The run's id and what is recorded, up to the first record that is not whole. "" for no file of ours."""
-        data = self._content()
-        header = _HEADER.match(data)
+        header = _HEADER.match(os.pread(self._descriptor, _HEADER_SIZE, 0))
         if header is None:
             return "", []
-        return header[1].decode(), list(_records(data, header.end()))
+        return header[1].decode(), list(_records(self._descriptor, header.end()))
 
     def is_ours(self) -> bool:
         """Whether what was recorded until now counts: nobody has taken the file away by force."""
         return _is_at(self._descriptor, self.path) and not os.path.exists(self.path + REVOKED)
 
     def remove(self) -> None:
-        """Git has everything: the name goes, with what stands beside it, then the lock."""
+        """Git has everything: the name goes, with the wish for it. The caller closes, which lets go of the lock.
+
+        Not the mark of one that was revoked: by then another burst may have begun, and be marked. `make` removes it.
+        """
         if _is_at(self._descriptor, self.path):
-            for path in (self.path, self.path + WANTED, self.path + REVOKED):
+            for path in (self.path, self.path + WANTED):
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(path)
-        self.close()
 
     def close(self) -> None:
         """Let go of the file and its lock; it stays for whoever comes next."""
@@ -151,22 +161,21 @@ class AheadFile:
             self._end += done
             view = view[done:]
 
-    def _content(self) -> bytes:
-        with open(self._descriptor, "rb", closefd=False) as file:
-            file.seek(0)
-            return file.read()
 
-
-def _records(data: bytes, position: int) -> Iterator[Record]:
+def _records(descriptor: int, position: int) -> Iterator[Record]:
     newest = b""
+    size = os.fstat(descriptor).st_size
     while True:
         start = position + _LENGTH.size + _ID
-        digest = data[position + _LENGTH.size : start]
-        if len(digest) < _ID:
+        head = os.pread(descriptor, _LENGTH.size + _ID, position)
+        if len(head) < _LENGTH.size + _ID:
             return
-        position = start + _LENGTH.unpack_from(data, position)[0]
-        payload = data[start:position]
-        if hashlib.sha1(payload, usedforsecurity=False).digest() != digest:
+        position = start + _LENGTH.unpack_from(head)[0]
+        # A length that nobody has written may be any number.
+        if position > min(size, start + LARGEST):
+            return
+        payload = os.pread(descriptor, position - start, start)
+        if hashlib.sha1(payload, usedforsecurity=False).digest() != head[_LENGTH.size :]:
             return
         record = _record(payload)
         # What follows a record that failed half-way may be whole and of an earlier try: it goes on from nothing.

@@ -58,7 +58,7 @@ def stale_locks(repository: Path, now: float) -> Iterator[StaleLock]:
 
 def bursts_kept(repository: Path, now: float) -> Iterator[tuple[Path, float]]:
     """Files of bursts that nobody has put into git for long (`ahead`), and for how many seconds."""
-    for path in sorted((repository / peek.AHEAD).glob("*[0-9a-f]")):
+    for path in sorted(each for each in (repository / peek.AHEAD).glob("*") if not each.suffix):
         with contextlib.suppress(OSError):
             if (age := now - path.stat().st_mtime) >= STALE_SECONDS:
                 yield path, age

@@ -105,6 +105,9 @@ class GitLedger:
 
     def create(self, entry: Entry, day: str, adopted: Adopted | None = None) -> Appended:
         check_start(entry, day)
+        if adopted:
+            # What is adopted is named, not copied: git has it before it has what names it.
+            self.land()
         with self._writing([entry.run_id]) as barrier, self.objects.gathering() as batch:
             self._refuse_existing(entry.run_id)
             folder = f"runs/{day}/{run_component(entry.run_id)}"
@@ -169,6 +172,8 @@ class GitLedger:
         """
         coming = self._snapshots.at(bytes.fromhex(tip))
         with self._writing([coming.run_id]) as barrier:
+            self._ahead.land([coming.run_id])
+            self._ahead.settle(coming.run_id, writing=True)
             if not self.is_news(coming):
                 return Arrived(self.head(coming.run_id) or coming.head(), home_of(coming), new=False)
             ref = peek.RUNS + run_component(coming.run_id)
@@ -287,8 +292,8 @@ class GitLedger:
             for plan in plans
             if plan.after
         }
-        self.objects.put(batch, barrier)
-        done = self._refs.move(list(moves.values()), barrier) if moves else []
+        with self.objects.putting(batch, barrier):
+            done = self._refs.move(list(moves.values()), barrier) if moves else []
         moved = dict(zip(moves, done, strict=True))
         for plan in plans:
             if plan.after and moved[plan.run_id]:
@@ -296,10 +301,11 @@ class GitLedger:
         return [moved.get(plan.run_id, True) for plan in plans]
 
     def _record_ahead(self, plan: Plan, batch: Batch) -> list[bool]:
-        """The same for a run in a burst: durable, and git has it soon. Nobody can have moved it meanwhile."""
+        """The same for a run in a burst: durable, and git has it soon."""
         if plan.after:
             assert plan.old  # a burst goes on from a commit of ours
-            self._ahead.record(plan.run_id, plan.old, plan.after.tip.hex(), batch)
+            if not self._ahead.record(plan.run_id, plan.old, plan.after.tip.hex(), batch):
+                return [False]
             self._added(plan.run_id, plan.old, plan.after)
         return [True]
 

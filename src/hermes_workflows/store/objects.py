@@ -13,7 +13,7 @@ from pathlib import Path
 from ..errors import IntegrityError, StoreFailure
 from .durability import Barrier, Disk
 from .loose import LooseFiles
-from .packing import PACKED_FROM, write_pack
+from .packing import PACKED_FROM, packing
 from .packs import Packs
 
 # Hex digits of a file's name in its folder; others there are git's temporary ones.
@@ -111,14 +111,20 @@ class Objects:
         with self._guard:
             self._batches = tuple(each for each in self._batches if each is not batch)
 
-    def put(self, batch: Batch, barrier: Barrier) -> None:
-        """Write what was gathered, in the way that its number asks for. Raises OSError."""
+    @contextmanager
+    def putting(self, batch: Batch, barrier: Barrier) -> Iterator[None]:
+        """Write what was gathered, in the way that its number asks for. Refs to it are moved in here. Raises OSError.
+
+        `git repack -a -d` beside us removes packs of which it has seen no ref; it finds these kept until we leave.
+        """
         if len(batch.objects) >= PACKED_FROM:
-            write_pack(os.fspath(self._repository), batch.objects, self._disk, barrier)
-            self._packed += len(batch.objects)
+            with packing(os.fspath(self._repository), batch.objects, self._disk, barrier):
+                self._packed += len(batch.objects)
+                yield
             return
         for oid, (kind, body) in batch.objects.items():
             barrier.hold(*self._loose.put(oid, _content(kind, body)))
+        yield
 
     def close(self) -> None:
         """Close what is open for reading; reading opens it again."""

@@ -12,7 +12,7 @@ import os
 import secrets
 import struct
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from dulwich.pack import write_pack_index_v2
 
@@ -26,16 +26,29 @@ PACKED_FROM = 128
 _KIND_NUMBERS = {b"commit": 1, b"tree": 2, b"blob": 3}
 
 
-def write_pack(repository: str, objects: Mapping[bytes, tuple[bytes, bytes]], disk: Disk, barrier: Barrier) -> None:
-    """Write `objects` (id of 20 bytes to kind and body) as one pack; `barrier` gets its index. Raises OSError."""
+@contextlib.contextmanager
+def packing(
+    repository: str, objects: Mapping[bytes, tuple[bytes, bytes]], disk: Disk, barrier: Barrier
+) -> Iterator[None]:
+    """Write `objects` (id of 20 bytes to kind and body) as one pack; `barrier` gets its index. Raises OSError.
+
+    Until this is left git removes nothing of it: `repack -a -d` drops what no ref led to when it began, except where
+    a file `.keep` lies beside, which must be there before git can find the pack.
+    """
     folder = f"{repository}/objects/pack"
     data, entries = _pack(objects)
     index = io.BytesIO()
     write_pack_index_v2(index, sorted(entries), data[-20:])
     # Named by its content: a pack of this name that exists already is the same, byte for byte.
     name = f"{folder}/pack-{data[-20:].hex()}"
-    os.close(_put(f"{folder}/tmp_pack_", f"{name}.pack", data, disk))
-    barrier.hold(_put(f"{folder}/tmp_idx_", f"{name}.idx", index.getvalue(), disk), folder)
+    os.close(os.open(f"{name}.keep", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644))
+    try:
+        os.close(_put(f"{folder}/tmp_pack_", f"{name}.pack", data, disk))
+        barrier.hold(_put(f"{folder}/tmp_idx_", f"{name}.idx", index.getvalue(), disk), folder)
+        yield
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(f"{name}.keep")
 
 
 def _pack(objects: Mapping[bytes, tuple[bytes, bytes]]) -> tuple[bytes, list[tuple[bytes, int, int | None]]]:

@@ -85,18 +85,21 @@ def stamp(repository: Path) -> Stamp:
     Every ref update of ours renames inside `refs/runs` and then gives that folder a time of its own (refs.py),
     so two updates within one tick of the file system's clock differ as well. Bursts only grow until git has them.
     """
+    # Bursts first: one that lands while we look has moved its ref by the time that we look there.
+    ahead = sum(_stat(repository / AHEAD / name)[2] for name in _ahead(repository))
     refs = (*_stat(repository / RUNS), *_stat(repository / "packed-refs"), *_stat(repository / "refs/heads"))
-    return (*refs, sum(_stat(repository / AHEAD / name)[2] for name in _ahead(repository)))
+    return (*refs, ahead)
 
 
 def is_ahead(repository: Path) -> bool:
-    """Whether receipts may be durable that git does not have yet (`ahead`)."""
+    """Whether receipts may be durable that git does not have yet (`ahead`); ask *before* reading a ref."""
     return bool(_ahead(repository))
 
 
 def _ahead(repository: Path) -> list[str]:
     try:
-        return os.listdir(repository / AHEAD)
+        # Not what stands beside a burst, which its maker may have left when it was killed.
+        return [name for name in os.listdir(repository / AHEAD) if "." not in name]
     except (FileNotFoundError, NotADirectoryError):
         return []
 

@@ -1,0 +1,315 @@
+"""Bursts, interrupted at the worst moment: each test has something happen exactly between two steps of another."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.contract.ledgers import (
+    DAY,
+    append,
+    end_draft,
+    finished,
+    git,
+    impatient,
+    record,
+    run_draft,
+    start,
+    step_draft,
+)
+from tests.contract.test_bursts import RUN, burst, in_git, keys, killed, opened, suspend
+
+from hermes_workflows.errors import TemporarilyLocked
+from hermes_workflows.store import ahead, objects, peek
+from hermes_workflows.store.ahead_file import REVOKED, WANTED, AheadFile, path_of
+from hermes_workflows.store.git_ledger import GitLedger
+from hermes_workflows.store.ports import Adopted, Appended, Entry
+
+STEPS = ["s0", "s1", "s2", "s3", "s4"]
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is put into git because time has passed: the tests say when."""
+    monkeypatch.setattr(ahead, "LANDS_WITHIN", 3600.0)
+    monkeypatch.setattr(ahead, "BEGINS_WITHIN", 3600.0)
+
+
+def before(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, act: Callable[[], object]) -> None:
+    """Have `act` happen once, right before the next call of `owner.name`."""
+    real = getattr(owner, name)
+
+    def first(*arguments: Any, **options: Any) -> Any:
+        monkeypatch.setattr(owner, name, real)
+        act()
+        return real(*arguments, **options)
+
+    monkeypatch.setattr(owner, name, first)
+
+
+def file_of(ledger: GitLedger, run_id: str = "wf_a") -> str:
+    return path_of(str(ledger.path), run_id)
+
+
+# -- writers that were suspended ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("goes_on", [True, False])
+def test_a_taker_that_dies_after_it_has_revoked_a_burst_loses_nothing(tmp_path: Path, goes_on: bool) -> None:
+    ledger = opened(tmp_path)
+    burst(ledger)
+    taken = AheadFile.take(file_of(ledger), by_force=True)
+    assert taken is not None
+    taken.close()
+    if goes_on:
+        record(ledger, "wf_a", step_draft("late"))
+    killed(ledger)
+    assert keys(opened(tmp_path)) == [*STEPS, "late"][: 6 if goes_on else 5]
+
+
+def test_a_burst_that_lands_between_the_plan_and_the_record_begins_no_other_from_an_older_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suspend(monkeypatch)
+    ledger = opened(tmp_path)
+    burst(ledger)
+    record(opened(tmp_path, patience=impatient(ours=0.01)), "wf_a", step_draft("other"))
+    before(monkeypatch, ledger._ahead, "record", ledger.land)
+    record(ledger, "wf_a", step_draft("late"))
+    ledger.close()
+    assert keys(opened(tmp_path)) == [*STEPS, "other", "late"]
+    assert list(ledger.rejected()) == []
+
+
+def test_a_step_that_was_refused_after_a_suspension_is_not_found_later(tmp_path: Path) -> None:
+    ledger = opened(tmp_path)
+    burst(ledger)
+    taken = AheadFile.take(file_of(ledger), by_force=True)
+    assert taken is not None
+    _, records = taken.records()
+    record(ledger, "wf_a", step_draft("late"))
+    assert len(taken.records()[1]) == len(records)
+    taken.close()
+
+
+def test_the_mark_of_a_burst_that_is_gone_is_no_mark_of_the_next(tmp_path: Path) -> None:
+    ledger = opened(tmp_path)
+    burst(ledger)
+    ledger.land()
+    Path(file_of(ledger) + REVOKED).touch()
+    tip = record(ledger, "wf_a", step_draft("next")).head.tip
+    assert ledger._ahead.tip("wf_a") == tip
+
+
+# -- what is found of a dead writer ------------------------------------------------------------------------------
+
+
+def test_what_cannot_be_put_into_git_stays_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger, other = opened(tmp_path), opened(tmp_path)
+    newest = burst(ledger)
+    first = in_git(ledger)
+    killed(ledger)
+    foreign = git(ledger, "commit-tree", "-p", first, "-m", "foreign", f"{first}^{{tree}}", env=IDENTITY).strip()
+    real = other._refs.move
+
+    def move(*arguments: Any, **options: Any) -> Any:
+        # At each attempt of ours git itself has just moved the ref.
+        git(ledger, "update-ref", RUN, foreign if in_git(ledger) == first else first)
+        return real(*arguments, **options)
+
+    with monkeypatch.context() as busy:
+        busy.setattr(other._refs, "move", move)
+        other.head("wf_a")
+    assert peek.is_ahead(ledger.path)
+    assert in_git(opened(tmp_path)) == newest
+
+
+IDENTITY = {
+    f"GIT_{who}_{what}": "somebody@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")
+}
+
+
+def test_a_ref_that_holds_nothing_hides_no_other_run_and_loses_no_burst(tmp_path: Path) -> None:
+    ledger = opened(tmp_path)
+    newest = burst(ledger)
+    first = in_git(ledger)
+    finished(ledger, "wf_b")
+    killed(ledger)
+    (ledger.path / RUN).write_bytes(b"")
+    other = opened(tmp_path)
+    assert "wf_b" in [head.run_id for head in other.heads()]
+    (ledger.path / RUN).write_text(f"{first}\n")
+    assert in_git(opened(tmp_path)) == newest
+
+
+def test_a_copy_under_another_name_is_not_the_runs(tmp_path: Path) -> None:
+    ledger = opened(tmp_path)
+    burst(ledger)
+    left = Path(file_of(ledger)).read_bytes()
+    killed(ledger)
+    Path(file_of(ledger)).unlink()
+    Path(file_of(ledger, "wf_b")).write_bytes(left)
+    first = in_git(ledger)
+    assert in_git(opened(tmp_path)) == first
+
+
+def test_another_user_may_put_in_what_a_dead_writer_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = opened(tmp_path)
+    newest = burst(ledger)
+    killed(ledger)
+    real = os.open
+
+    def foreign(path: Any, flags: int, *arguments: Any, **options: Any) -> int:
+        if path == file_of(ledger) and flags & (os.O_WRONLY | os.O_RDWR):
+            raise PermissionError(13, "Permission denied")
+        return real(path, flags, *arguments, **options)
+
+    monkeypatch.setattr(os, "open", foreign)
+    assert in_git(opened(tmp_path)) == newest
+
+
+# -- landing -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", [("repack", "-a", "-d", "-q"), ("gc", "--quiet"), ("pack-refs", "--all")])
+@pytest.mark.parametrize("packed_from", [1, 1000])
+def test_git_tidies_up_between_the_objects_and_their_ref(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...], packed_from: int
+) -> None:
+    monkeypatch.setattr(objects, "PACKED_FROM", packed_from)
+    ledger = opened(tmp_path)
+    burst(ledger)
+    before(monkeypatch, ledger._refs, "_swap", lambda: git(ledger, *command))
+    ledger.land()
+    ledger.close()
+    assert keys(opened(tmp_path)) == STEPS
+    assert git(ledger, "fsck", "--full", "--strict") == ""
+    assert list(ledger.path.glob("objects/pack/*.keep")) == []
+
+
+def test_a_folder_that_refuses_leaves_no_lock_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = opened(tmp_path)
+    newest = burst(ledger)
+    real = os.unlink
+
+    def refusing(path: Any, *arguments: Any, **options: Any) -> None:
+        if path == file_of(ledger):
+            raise PermissionError(13, "Permission denied")
+        real(path, *arguments, **options)
+
+    with monkeypatch.context() as denied:
+        denied.setattr(os, "unlink", refusing)
+        with contextlib.suppress(Exception):
+            ledger.land()
+    assert opened(tmp_path).head("wf_a").tip == newest  # type: ignore[union-attr]
+    assert not peek.is_ahead(ledger.path)
+
+
+def test_a_run_that_cannot_land_keeps_no_other_from_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = opened(tmp_path, patience=impatient(theirs=0.01, stale=3600.0))
+    burst(ledger)
+    start(ledger, "wf_b")
+    newest = record(ledger, "wf_b", step_draft("one")).head.tip
+    (ledger.path / f"{RUN}.lock").touch()
+    with pytest.raises(TemporarilyLocked):
+        ledger.land()
+    assert peek.read_ref(ledger.path, "refs/runs/wf_b") == newest
+
+
+def test_two_first_bursts_of_a_workspace_begin_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = opened(tmp_path)
+    start(ledger)
+    before(monkeypatch, os, "mkdir", (ledger.path / peek.AHEAD).mkdir)
+    record(ledger, "wf_a", step_draft("one"))
+    assert keys(ledger) == ["one"]
+
+
+def test_what_a_fork_adopts_from_a_burst_is_in_git_before_the_fork(tmp_path: Path) -> None:
+    ledger = opened(tmp_path)
+    newest = burst(ledger)
+    paths = tuple(receipt.path for receipt in ledger.read("wf_a")[1] if receipt.key)
+    ledger.create(Entry("wf_b", (run_draft(),)), DAY, Adopted(newest, paths))
+    assert git(ledger, "fsck", "--full", "--strict", "--connectivity-only") == ""
+
+
+# -- readers -----------------------------------------------------------------------------------------------------
+
+
+def test_a_stamp_that_is_taken_while_a_burst_lands_is_not_the_one_from_before_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = opened(tmp_path)
+    start(ledger)
+    stamp = peek.stamp(ledger.path)
+    record(ledger, "wf_a", step_draft("one"))
+    before(monkeypatch, peek, "_ahead", ledger.land)
+    assert peek.stamp(ledger.path) != stamp
+
+
+def test_a_reader_waits_once_for_all_the_runs_of_a_suspended_writer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suspend(monkeypatch)
+    ledger = opened(tmp_path)
+    for run_id in ("wf_a", "wf_b", "wf_c"):
+        start(ledger, run_id)
+        record(ledger, run_id, step_draft("one"))
+    slept: list[float] = []
+    other = opened(tmp_path, patience=impatient(sleep=slept.append, monotonic=lambda: sum(slept), pause=0.5))
+    assert len(list(other.heads())) == 3
+    assert sum(slept) < ahead._READERS_WAIT + 0.5
+
+
+def test_opening_a_ledger_asks_nobody_to_land(tmp_path: Path) -> None:
+    ledger = opened(tmp_path)
+    burst(ledger)
+    opened(tmp_path)
+    assert not Path(file_of(ledger) + WANTED).exists()
+
+
+def test_a_wish_that_a_killed_reader_left_is_no_burst(tmp_path: Path) -> None:
+    ledger = opened(tmp_path)
+    burst(ledger)
+    ledger.land()
+    Path(file_of(ledger) + WANTED).touch()
+    assert not peek.is_ahead(ledger.path)
+
+
+# -- one process, several of everything --------------------------------------------------------------------------
+
+
+def test_a_forked_child_neither_keeps_the_lock_nor_lands_what_is_its_parents(tmp_path: Path) -> None:
+    ledger = opened(tmp_path)
+    newest = burst(ledger)
+    ready, told = os.pipe()
+    child = os.fork()
+    if child == 0:
+        with contextlib.suppress(BaseException):
+            ledger.close()
+            os.write(told, b"closed")
+            signal.pause()
+        os._exit(0)
+    try:
+        assert os.read(ready, 6) == b"closed"
+        assert peek.is_ahead(ledger.path)
+        killed(ledger)
+        assert in_git(opened(tmp_path)) == newest
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        os.close(ready)
+        os.close(told)
+
+
+def test_a_step_and_an_end_of_two_ledgers_in_one_process_come_one_after_the_other(tmp_path: Path) -> None:
+    ledger, other = opened(tmp_path), opened(tmp_path)
+    burst(ledger)
+    record(other, "wf_a", end_draft())
+    refused = append(ledger, Entry("wf_a", (step_draft("late"),)))
+    assert not isinstance(refused, Appended)
+    assert keys(ledger) == STEPS
