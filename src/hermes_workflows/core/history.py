@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 from ..errors import IntegrityError
 from . import layout
@@ -36,7 +37,7 @@ def fold(receipts: Iterable[Receipt]) -> History:
     deliveries: list[Receipt] = []
     notes: list[Receipt] = []
     expected: dict[int, list[Receipt]] = defaultdict(list)
-    for receipt in sorted(receipts, key=lambda each: each.seq):
+    for receipt in sorted(receipts, key=attrgetter("execution.seq")):
         if isinstance(receipt, RunStarted):
             started = receipt
         elif isinstance(receipt, RunEnded):
@@ -46,8 +47,20 @@ def fold(receipts: Iterable[Receipt]) -> History:
             if proves_request(receipt):
                 expected[receipt.execution.requested_after or 0].append(receipt)
     if started is None:
-        raise IntegrityError("the run has no run.json", hint="run `hermes-workflows verify` on it")
+        raise _without_start()
     return History(started, tuple(deliveries), tuple(notes), dict(expected), ended)
+
+
+def start_of(receipts: Iterable[Receipt]) -> RunStarted:
+    """How a run began, for whoever wants nothing else of it. Raises IntegrityError as `fold` does."""
+    for receipt in receipts:
+        if isinstance(receipt, RunStarted):
+            return receipt
+    raise _without_start()
+
+
+def _without_start() -> IntegrityError:
+    return IntegrityError("the run has no run.json", hint="run `hermes-workflows verify` on it")
 
 
 _PROOFS = frozenset({"step", "attempt", "start", "request", "timer-start"})

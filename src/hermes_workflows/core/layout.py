@@ -120,12 +120,16 @@ _ROWS = {
 }
 
 
+# What a path of these rows has in it: most steps have none, and each expression would look at all of the path.
+_MARKS = {"attempt": ".attempt-", "late": ".late-", "start": ".start."}
+
+
 # A receipt's path is asked about six times before it is recorded.
 @lru_cache(maxsize=128)
 def place(path: str) -> Place | None:
     """What `path` (relative to the run's folder) means, or None when nothing may lie there."""
     for pattern, role, family in _ROWS.get(_top(path), ()):
-        if found := pattern.match(path):
+        if _MARKS.get(family, "") in path and (found := pattern.match(path)):
             groups = found.groupdict()
             return Place(role, family, groups.get("stem") or "", int(groups.get("n") or 0))
     return None

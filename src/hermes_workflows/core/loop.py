@@ -46,6 +46,10 @@ class Owner(Protocol):
         """A task was made of an awaitable: from now on it is the task's business whether it is awaited."""
 
 
+# Names of calls that are remembered without their secrets.
+_NAMES = 256
+
+
 class BodyLoop(asyncio.AbstractEventLoop):
     def __init__(self, owner: Owner, salt: int) -> None:
         self.owner = owner
@@ -57,9 +61,17 @@ class BodyLoop(asyncio.AbstractEventLoop):
         self._ready: deque[asyncio.Handle] = deque()
         self._salt = salt
         self._created = 0
+        self._clean: tuple[object, dict[str, str]] = (None, {})
 
     def _without_secrets(self, text: str) -> str:
-        return self.owner.redactor.text(text)
+        # The same few names come again and again; one that is a key by itself comes once and must not be kept.
+        redactor, known = self.owner.redactor, self._clean[1]
+        if redactor is not self._clean[0] or len(known) > _NAMES:
+            known = {}
+            self._clean = (redactor, known)
+        if (clean := known.get(text)) is None:
+            clean = known[text] = redactor.text(text)
+        return clean
 
     # -- what asyncio asks for -------------------------------------------------------------------------------
 

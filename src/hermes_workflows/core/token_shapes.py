@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 REACH = 32 * 1024
@@ -46,7 +46,7 @@ class Shape:
 
     def find(self, data: bytes, since: int = 0) -> Iterator[tuple[int, int, int]]:
         """Where the match begins, and where the credential begins and ends, for every match from `since` on."""
-        if not self.anchors or any(anchor in data for anchor in self.anchors):
+        if not self.anchors or holds_any(data, self.anchors):
             for match in self.regex.finditer(data, since):
                 start, end = match.span(match.lastindex or 0)
                 if self.accept is None or self.accept(data[start:end]):
@@ -58,6 +58,14 @@ class Shape:
         if match is None or match.lastindex or (self.accept and not self.accept(match[0])):
             return None
         return match.end()
+
+
+def holds_any(data: bytes, pieces: Iterable[bytes]) -> bool:
+    # Most texts hold none, and `any` with a generator takes three times as long to say so.
+    for piece in pieces:  # noqa: SIM110
+        if piece in data:
+            return True
+    return False
 
 
 def _begins(piece: bytes) -> bytes:

@@ -8,15 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..core.history import fold
-from ..core.receipts import Receipt, RunStarted
+from ..core.history import start_of
 from ..errors import IntegrityError
 from ..finding import Found
 from ..loader import LoadedWorkflow
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from ..workspace import Workspace
 
 
@@ -24,7 +21,7 @@ def load_found(workspace: Workspace, found: Found) -> LoadedWorkflow:
     """Raises IntegrityError for a run without a start, NotFound and CannotLoad, and InvalidInput for code that is
     no workflow of this workspace.
     """
-    ref = _start(found.receipts).request.workflow
+    ref = start_of(found.receipts).request.workflow
     if is_ours(workspace, found):
         return workspace.loader.load(ref)
     return workspace.loader.load_foreign(ref)
@@ -50,13 +47,11 @@ def is_ours(workspace: Workspace, found: Found) -> bool:
 
     A commit may be of anybody's run, whatever id and home it claims: then the run that is here must say the same.
     """
-    started = _start(found.receipts)
+    started = start_of(found.receipts)
     if found.remote is not None or started.execution.workspace != workspace.ledger.home:
         return False
     if not found.commit:
         return True
-    return workspace.ledger.head(found.run_id) is not None and started == _start(workspace.find(found.run_id).receipts)
-
-
-def _start(receipts: Iterable[Receipt]) -> RunStarted:
-    return fold(receipts).started
+    return workspace.ledger.head(found.run_id) is not None and started == start_of(
+        workspace.find(found.run_id).receipts
+    )
