@@ -47,6 +47,25 @@ def test_a_run_is_started_followed_and_its_question_shown(inside: Inside) -> Non
     assert "Draft of docs" in command(TERMINAL, f"review {run} review_draft")
 
 
+def test_the_list_says_how_an_input_is_written_and_a_start_without_it_leads_there(inside: Inside) -> None:
+    assert '{"topic": string, "risk"?: integer}' in command(TERMINAL, "list")
+    assert command(TERMINAL, "start launch").endswith("what it takes is in /workflow list")
+
+
+def test_a_question_says_how_whoever_reads_it_answers(inside: Inside) -> None:
+    _waiting(inside)
+    typed = command(TERMINAL, "review one review_draft")
+    assert "answer: /workflow answer one review_draft ANSWER\nANSWER: `approve` | " in typed
+    assert "a line of a notice" in command(PLATFORM, "review one review_draft")
+
+
+@pytest.mark.parametrize("raw", ["", "foo", "start", "answer"])
+def test_what_it_says_is_to_be_sent_can_be_sent_as_it_stands(inside: Inside, raw: str) -> None:
+    """Foreign commands are made inert by a character that nobody sees: ours must not be."""
+    assert command(TERMINAL, raw).isascii()
+    assert "/workflow " in command(TERMINAL, raw)
+
+
 def test_a_mistake_is_said_in_words(inside: Inside) -> None:
     assert "'lunch'" in command(TERMINAL, "start lunch")
     assert "topic" in command(TERMINAL, "start launch {}")

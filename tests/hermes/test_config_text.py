@@ -24,6 +24,7 @@ SHAPES = {
     "a section without a list": "# head\nplugins:  # mine\n    disabled:\n      - old\nmodel: x\n",
     "a list of another section": "tools:\n  enabled:\n    - a\nplugins:\n  disabled: []\nmore:\n  enabled: [b]\n",
     "a list that is behind": "plugins:\n  disabled:\n  - a\n\n  # these\n  enabled:\n\n  - b\n",
+    "lines of another system": "model: x\r\nplugins:\r\n  enabled:\r\n  - web\r\n",
     "a document's head": "---\nmodel: x\n",
 }
 STRANGE = {
@@ -31,6 +32,8 @@ STRANGE = {
     "no list": "plugins:\n  enabled: web\n",
     "a list over lines": "plugins:\n  enabled: [web,\n    pets]\n",
     "no section": "plugins: null\n",
+    "a text for a section": "plugins: web\n",
+    "a list for a document": "- web\n",
 }
 
 

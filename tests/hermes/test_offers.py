@@ -72,6 +72,14 @@ def test_a_hermes_without_one_of_the_methods_gets_the_rest(inside: Inside, missi
     assert set(context.said) == set(METHODS) - {missing}
 
 
+@pytest.mark.parametrize("refusing", METHODS)
+def test_a_hermes_whose_method_wants_other_arguments_gets_the_rest(inside: Inside, refusing: str) -> None:
+    context = Context(*METHODS)
+    setattr(context, refusing, lambda name: None)
+    register(context)
+    assert set(context.said) == set(METHODS) - {refusing}
+
+
 def test_every_argument_of_a_tool_says_its_type_and_every_required_one_is_there() -> None:
     for tool in (*TOOLS, ANSWER_TOOL):
         assert all("type" in field for field in tool.fields.values()), tool.name

@@ -8,6 +8,7 @@ Words of agents and users are shown as inert text: they name nobody, link nowher
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Never
 
@@ -19,6 +20,7 @@ from ..core.markdown import code_span, fence
 from ..core.receipts import Provenance
 from ..errors import HermesError, InvalidInput
 from ..review.forms import form_of, read
+from ..review.tokens import options_of
 from .offers import COMMANDS_HINT
 from .service import Service, read_json, service, start, workflows
 
@@ -29,6 +31,9 @@ HELP: Final = """/workflow list                     what can be started
 /workflow review [RUN KEY]         what waits for an answer, or one question with its evidence
 /workflow answer RUN KEY ANSWER    ANSWER is JSON, or an action and what you have to say"""
 
+_ELSEWHERE: Final = (
+    "answer with a line of a notice, in Hermes' dashboard under Workflows, or with `hermes-workflows review respond`"
+)
 _LINE: Final = 160
 _TEXT: Final = 3_000
 _JSON: Final = tuple('{["-0123456789')
@@ -49,20 +54,47 @@ def _help(ctx: Any, rest: str) -> str:
 
 
 def _unknown(ctx: Any, rest: str) -> Never:
-    raise InvalidInput("/workflow has no such command", hint=f"/workflow {COMMANDS_HINT}")
+    raise InvalidInput("there is no such command", hint=f"what there is: /workflow {COMMANDS_HINT}")
 
 
 def _list(ctx: Any, rest: str) -> str:
     found: Any = workflows()
-    lines = [f"{each['workflow']}: {_said(each.get('error') or each['description'])}" for each in found]
+    lines = [f"{each['workflow']}{_takes(each.get('input'))}: {_said(_about(each))}" for each in found]
     return "\n".join(lines) or "the registry has no workflows"
 
 
 def _start(ctx: Any, rest: str) -> str:
     name, _, text = rest.partition(" ")
     if not name:
-        raise InvalidInput("which workflow?", hint="/workflow list shows them")
-    return _run(start(name, text.strip() or None, None))
+        raise InvalidInput("which workflow?", hint="see /workflow list")
+    try:
+        return _run(start(name, text.strip() or None, None))
+    except InvalidInput as error:
+        raise InvalidInput(error.message, hint="what it takes is in /workflow list") from None
+
+
+def _takes(schema: Any) -> str:
+    """How its input is written: all fields, and what kind each one is; `?` says that it may be left out."""
+    if schema is None:
+        return ""
+    fields, required = schema.get("properties"), schema.get("required", ())
+    if not isinstance(fields, Mapping):
+        return " " + _said(schema.get("type") or "JSON")
+    wanted = sorted(fields, key=lambda name: name not in required)
+    told = (f'"{name}"{"" if name in required else "?"}: {_kind(fields[name])}' for name in wanted)
+    return " " + _said("{" + ", ".join(told) + "}")
+
+
+def _kind(schema: Any) -> str:
+    named = schema.get("enum") if isinstance(schema, Mapping) else None
+    if named:
+        return " | ".join(json.dumps(each, ensure_ascii=False) for each in named)
+    kind = schema.get("type") if isinstance(schema, Mapping) else None
+    return kind if isinstance(kind, str) else "JSON"
+
+
+def _about(listed: Any) -> Any:
+    return listed.get("error") or listed["description"]
 
 
 def _status(ctx: Any, rest: str) -> str:
@@ -77,7 +109,7 @@ def _review(ctx: Any, rest: str) -> str:
     run, _, key = rest.partition(" ")
     with service() as here:
         if run and key.strip():
-            return _question(here.question(run, key.strip()))
+            return _question(ctx, here.question(run, key.strip()))
         rows: Any = here.reviews(run or None)
     lines = [f"{each['workflow_id']} {each['key']}: {_said(each['prompt'])}" for each in rows]
     return "\n".join(lines) or "nothing waits for an answer"
@@ -86,7 +118,7 @@ def _review(ctx: Any, rest: str) -> str:
 def _answer(ctx: Any, rest: str) -> str:
     run, key, text = [*rest.split(maxsplit=2), "", "", ""][:3]
     if not text:
-        raise InvalidInput("what is the answer?", hint="/workflow answer RUN KEY ANSWER")
+        raise InvalidInput("what is the answer?", hint="it is given as in /workflow answer RUN KEY ANSWER")
     person = _person(ctx)
     with service() as here:
         payload = _payload(here, run, key, text)
@@ -98,10 +130,13 @@ def _answer(ctx: Any, rest: str) -> str:
 
 def _person(ctx: Any) -> Provenance:
     """Whoever types in Hermes' terminal. Raises InvalidInput where Hermes does not say who writes."""
-    if getattr(getattr(ctx, "_manager", None), "_cli_ref", None) is None:
-        hint = "answer with the token of a notice, in the dashboard, or with `hermes-workflows review respond`"
-        raise InvalidInput("nobody can be asked for their name here, so no answer is taken", hint=hint)
+    if not _in_terminal(ctx):
+        raise InvalidInput("nobody can be asked for their name here, so no answer is taken", hint=_ELSEWHERE)
     return provenance(None, None, CHANNEL)
+
+
+def _in_terminal(ctx: Any) -> bool:
+    return getattr(getattr(ctx, "_manager", None), "_cli_ref", None) is not None
 
 
 def _payload(here: Service, run: str, key: str, text: str) -> Plain:
@@ -129,9 +164,7 @@ def _run(document: Any) -> str:
     return "\n".join(lines)
 
 
-def _question(document: Any) -> str:
-    from ..cli.writing import pretty
-
+def _question(ctx: Any, document: Any) -> str:
     request = document["request"]
     lines = [f"{document['workflow_id']} asks {document['key']} ({document['status']}):", *_block(request["prompt"])]
     if request["input"] is not None:
@@ -140,7 +173,20 @@ def _question(document: Any) -> str:
         lines += [f"{_said(each['title'])}:", *_block(each["missing"] or each["value"])]
     if document["answer"] is not None:
         return "\n".join([*lines, "answered:", *_block(document["answer"])])
-    return "\n".join([*lines, "an answer looks like this:", *fence(pretty(request["returns"])[:_TEXT], "json")])
+    return "\n".join([*lines, *_how(ctx, document)])
+
+
+def _how(ctx: Any, document: Any) -> list[str]:
+    """How the question is answered, by whoever reads this."""
+    from ..cli.writing import pretty
+
+    schema = document["request"]["returns"]
+    if not _in_terminal(ctx):
+        return [_ELSEWHERE]
+    command = f"/workflow answer {document['workflow_id']} {document['key']}"
+    if options := options_of(schema):
+        return [f"answer: {command} ANSWER", f"ANSWER: {' | '.join(_said(each.label) for each in options)}"]
+    return [f"answer: {command} ANSWER, which is JSON that fits this:", *fence(pretty(schema)[:_TEXT], "json")]
 
 
 def _said(text: Any) -> str:

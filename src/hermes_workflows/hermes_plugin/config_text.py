@@ -42,9 +42,13 @@ def is_refused(text: str, name: str, parse: Parse) -> bool:
 
 def with_name(text: str, name: str, parse: Parse) -> str | None:
     """`text` with `name` enabled; None when that cannot be done without touching anything else."""
+    if _ends_in_crlf(text):
+        return _crlf(with_name(_lf(text), name, parse))
     before = parse(text)
     if name in _list(before, "enabled"):
         return text
+    if not _has_room(before):
+        return None
     wanted = _changed(before, [*_list(before, "enabled"), name])
     return _first_that_says(wanted, _with(text, name), parse)
 
@@ -60,6 +64,8 @@ def without_name(text: str, name: str, parse: Parse, inserted: str = "") -> str 
 
     Otherwise the name, and a list that is empty without it. None as above.
     """
+    if _ends_in_crlf(text):
+        return _crlf(without_name(_lf(text), name, parse, _lf(inserted)))
     before = parse(text)
     names = _list(before, "enabled")
     if name not in names:
@@ -119,6 +125,25 @@ def _enabled(text: str) -> re.Match[str] | None:
     found = _ENABLED.search(text, top.end())
     between = text[top.end() : found.start()] if found else ""
     return None if re.search(r"^[^\s#]", between, re.M) else found
+
+
+def _ends_in_crlf(text: str) -> bool:
+    """Whether all of its lines do."""
+    return "\r\n" in text and "\n" not in text.replace("\r\n", "")
+
+
+def _crlf(text: str | None) -> str | None:
+    return None if text is None else text.replace("\n", "\r\n")
+
+
+def _lf(text: str) -> str:
+    return text.replace("\r\n", "\n")
+
+
+def _has_room(config: Any) -> bool:
+    """Whether it is a section of names, or nothing yet, that a name would be put into."""
+    config = {} if config is None else config
+    return isinstance(config, dict) and isinstance(config.get("plugins") or {}, dict)
 
 
 def _list(config: Any, key: str) -> list[Any]:

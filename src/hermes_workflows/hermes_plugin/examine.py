@@ -25,8 +25,6 @@ NEWEST: Final = (0, 21)
 # What the pages need that the tab shows; Hermes brings most of it along.
 _TAB: Final = ("jinja2", "markdown_it", "starlette")
 _RANGE: Final = "0.19 to 0.21"
-# What the pages of the tab are made with.
-_PAGES: Final = ("jinja2", "markdown_it", "starlette")
 
 
 def examine_hermes(home: Path, variables: Mapping[str, str]) -> Iterator[Finding]:
@@ -126,7 +124,7 @@ def _served(note: Mapping[str, Any] | None) -> Iterator[Finding]:
         yield Finding("problem" if named else "warning", error.message, error.hint)
         return
     where = f"serves {registry.path}" if named else f"serves the folder it works in; here, {registry.path}"
-    yield Finding("ok", f"{where}: {len(registry.workflows)} workflows")
+    yield Finding("ok", f"{where}: {len(registry.workflows)} workflow{'' if len(registry.workflows) == 1 else 's'}")
     if registry.hermes.answer_tool:
         yield Finding("ok", "its model may answer questions; such answers are recorded as an agent's")
     yield from _answers(registry)
@@ -147,6 +145,3 @@ def _answers(registry: Registry) -> Iterator[Finding]:
                 secret_key(file)
         except HermesError as error:
             yield Finding("problem", error.message, error.hint)
-    if missing := [name for name in _PAGES if find_spec(name) is None]:
-        hint = f"python -m pip install '{NAME}[dashboard]', where Hermes is"
-        yield Finding("warning", f"the tab of its dashboard needs {', '.join(missing)}", hint)

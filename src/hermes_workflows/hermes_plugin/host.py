@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import InvalidInput
@@ -44,9 +44,18 @@ def note_of(folder: Path) -> dict[str, Any] | None:
         raise InvalidInput(
             f"{folder / NOTE}: cannot be read: {error}", hint="`hermes-workflows hermes doctor`"
         ) from None
-    if not isinstance(note, dict):
+    if not isinstance(note, dict) or not _is_ours(note):
         raise InvalidInput(f"{folder / NOTE}: is no note of ours", hint="`hermes-workflows hermes doctor`")
     return note
+
+
+def _is_ours(note: dict[str, Any]) -> bool:
+    """Whether it could be one: by its names files are removed."""
+    files, registry = note.get("files", {}), note.get("registry")
+    if not isinstance(files, dict) or not isinstance(note.get("config", {}), dict):
+        return False
+    within = all(not PurePath(name).is_absolute() and ".." not in PurePath(name).parts for name in files)
+    return within and (registry is None or isinstance(registry, str))
 
 
 def registry_here() -> Registry:

@@ -129,6 +129,8 @@ def _owned(folder: Path) -> dict[str, Any] | None:
     """The note of a folder of ours; None when there is no folder. Raises Conflict for one of somebody else."""
     if folder.is_symlink():
         raise Conflict(f"{folder} is a link", hint="remove it; what it leads to is not ours")
+    if folder.exists() and not folder.is_dir():
+        raise Conflict(f"{folder} is not ours", hint="move it elsewhere, and try again")
     note = note_of(folder)
     if note is None and folder.exists() and any(folder.iterdir()):
         raise Conflict(f"{folder} is not ours", hint="move it elsewhere, and try again")
@@ -190,7 +192,8 @@ def _enable(config: Path, parse: Parse | None) -> tuple[bool | None, str | None,
     by_hand = f"`hermes plugins enable {NAME}`"
     if parse is None:
         return None, f"Hermes lives in another environment: there, {by_hand}", None
-    before = config.read_text(encoding="utf-8") if config.exists() else ""
+    if (before := _text_of(config, parse)) is None:
+        return None, f"{config} cannot be read: mend it, then {by_hand}", None
     if is_refused(before, NAME, parse):
         return False, f"{config} disables it: {by_hand}", None
     if is_enabled(before, NAME, parse):
@@ -203,14 +206,29 @@ def _enable(config: Path, parse: Parse | None) -> tuple[bool | None, str | None,
     return True, None, {"added": added(before, after), "made": made}
 
 
+def _text_of(config: Path, parse: Parse) -> str | None:
+    """None for one that Hermes could not read either."""
+    try:
+        # As bytes: no line end is to change.
+        text = config.read_bytes().decode() if config.exists() else ""
+        parse(text)
+    except Exception:  # YAML's errors are its own
+        return None
+    return text
+
+
 def _disable(config: Path, parse: Parse | None, change: Mapping[str, Any]) -> tuple[bool | None, str | None]:
     """Whether it is enabled still, and what to do then. What somebody else has enabled stays."""
-    if not change or not config.exists():
+    if not config.exists():
         return False, None
     by_hand = f"take {NAME} out of plugins.enabled in {config}"
-    if parse is None:
+    before = None if parse is None else _text_of(config, parse)
+    if not change:
+        enabled = before is not None and parse is not None and is_enabled(before, NAME, parse)
+        return enabled, f"it was enabled before: `hermes plugins disable {NAME}`" if enabled else None
+    if parse is None or before is None:
         return None, by_hand
-    after = without_name(config.read_text(encoding="utf-8"), NAME, parse, str(change.get("added", "")))
+    after = without_name(before, NAME, parse, str(change.get("added", "")))
     if after is None:
         return None, by_hand
     if not after and change.get("made"):

@@ -6,6 +6,7 @@ Nothing is opened or read here but the registry, which says whether the model ma
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
@@ -13,6 +14,8 @@ from typing import Any, Final, NamedTuple
 
 from ..errors import HermesError
 from .host import registry_here
+
+log = logging.getLogger(__name__)
 
 NAME: Final = "hermes-workflows"
 TOOLSET: Final = "workflows"
@@ -141,8 +144,13 @@ class _Offer:
         self._ctx = ctx
 
     def __call__(self, method: str, **given: Any) -> None:
-        if callable(found := getattr(self._ctx, method, None)):
+        if not callable(found := getattr(self._ctx, method, None)):
+            return
+        try:
             found(**given)
+        except Exception as error:
+            # Another version may want other arguments: that costs this part, and not the rest.
+            log.warning("Hermes does not take %s: %s", given.get("name") or given.get("hook_name"), error)
 
 
 def later(module: str, function: str, *first: Any) -> Callable[..., Any]:
@@ -162,4 +170,4 @@ def _may_answer() -> bool:
 
 
 def _arguments(parser: Any) -> None:
-    parser.add_argument("arguments", nargs="...", help="as for hermes-workflows; `help` shows them")
+    parser.add_argument("arguments", nargs="...", help="as for hermes-workflows; without any, they are shown")

@@ -18,7 +18,10 @@ from .host import environment, registry_here
 
 def run(args: Any) -> None:
     """Does not return: this process becomes `hermes-workflows ARGUMENTS…`."""
-    arguments = [str(each) for each in getattr(args, "arguments", None) or ["--help"]]
+    arguments = [str(each) for each in getattr(args, "arguments", None) or ["help"]]
+    if arguments[0] == "help":
+        # Hermes keeps `--help` for itself when it comes first.
+        arguments = [*arguments[1:], "--help"]
     _enter_workspace(arguments)
     sys.stdout.flush()
     sys.stderr.flush()

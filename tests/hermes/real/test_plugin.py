@@ -96,6 +96,8 @@ def test_hermes_command_line_is_ours_with_its_options_and_exit_codes(client: Cli
     done = client.hermes("workflows", "run", "launch", "--id", "one", "--input-json", '{"topic": "x"}', "--drain")
     assert (done.code, done.json["status"]) == (3, "waiting")
     assert client.hermes("workflows", "status", "nothing").error["code"] == "not_found"
+    assert "--input-json" in client.hermes("workflows", "help", "run").stdout
+    assert client.hermes("workflows", "help").stdout == client.hermes("workflows").stdout
 
 
 def test_hermes_command_line_means_its_workspace_when_it_stands_in_none(client: Client) -> None:
