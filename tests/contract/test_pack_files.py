@@ -11,17 +11,13 @@ from pathlib import Path
 
 import pytest
 from dulwich.objects import ObjectID
-from dulwich.pack import create_delta
 from dulwich.repo import Repo
-from hypothesis import given
-from hypothesis import strategies as st
 from tests.contract.ledgers import git, open_git, record, start, step_draft
 
 from hermes_workflows.errors import IntegrityError
-from hermes_workflows.store.deltas import Unreadable, apply_delta
 from hermes_workflows.store.durability import disk_for
 from hermes_workflows.store.objects import Objects
-from hermes_workflows.store.pack_file import PackFile
+from hermes_workflows.store.pack_file import PackFile, Unreadable
 from hermes_workflows.store.packs import Packs
 
 
@@ -83,23 +79,6 @@ def test_every_object_is_what_git_and_dulwich_say(tmp_path: Path, options: str, 
             assert ours.read(bytes.fromhex(name)) == (b"blob", body), kind
         told = fed(folder, "".join(f"{name}\n" for name in names), "cat-file", "--batch-check").split("\n")[:-1]
         assert told == [f"{name} blob {len(ours.read(bytes.fromhex(name))[1])}" for name in names]
-
-
-@given(st.binary(max_size=400), st.lists(st.tuples(st.integers(0, 400), st.integers(0, 90), st.binary(max_size=200))))
-def test_a_delta_makes_what_it_was_made_from(base: bytes, edits: list[tuple[int, int, bytes]]) -> None:
-    after = base
-    for place, cut, put in edits:
-        after = after[:place] + put + after[place + cut :]
-    assert apply_delta(base, b"".join(create_delta(base, after))) == after
-
-
-@given(st.binary(max_size=60), st.binary(max_size=60))
-def test_bytes_that_are_no_delta_are_refused(base: bytes, noise: bytes) -> None:
-    try:
-        made = apply_delta(base, noise)
-    except (Unreadable, IndexError):
-        return
-    assert len(made) < 1 << 24
 
 
 @pytest.mark.parametrize("suffix", [".idx", ".pack"])

@@ -19,8 +19,7 @@ from dulwich.repo import Repo
 
 from ..errors import IntegrityError
 from . import peek
-from .deltas import Unreadable
-from .pack_file import PackFile
+from .pack_file import PackFile, Unreadable
 
 _KINDS = {1: b"commit", 2: b"tree", 3: b"blob", 4: b"tag"}
 
