@@ -192,6 +192,27 @@ def test_an_error_is_recorded_redacted_without_addresses_and_always_storable() -
     assert failing_with(ValueError()).error.message == "ValueError"
 
 
+def test_a_result_is_recorded_without_secrets_and_counts_them() -> None:
+    @workflow
+    async def flow() -> dict[str, str]:
+        return {"login ana:hunter2-x": "hunter2-x"}
+
+    end = ended(Driver(flow, redactor=Redactor({"PW": "hunter2-x"})).decision)
+    assert end.output == {"login ana:[redacted:PW]": "[redacted:PW]"}
+    assert end.redactions == {"PW": 2}
+
+
+def test_a_result_that_no_longer_fits_its_type_without_a_secret_fails_the_run_and_says_so() -> None:
+    @workflow
+    async def flow() -> int:
+        return 471147
+
+    end = ended(Driver(flow, redactor=Redactor({"PIN": "471147"})).decision)
+    assert end.status == "failed"
+    assert end.error is not None
+    assert end.error.message == "does not fit int: should be a valid integer, not '[redacted:PIN]'"
+
+
 def test_a_group_of_errors_says_what_is_in_it() -> None:
     inner = ExceptionGroup("inner", [KeyError("k")])
     message = failing_with(ExceptionGroup("outer", [ValueError("v"), inner])).error.message

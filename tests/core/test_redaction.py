@@ -32,6 +32,7 @@ FORMS: dict[str, Callable[[str], str]] = {
     "URL form": urllib.parse.quote_plus,
     "URL in a URL": lambda s: urllib.parse.quote(urllib.parse.quote(s, safe=""), safe=""),
     "HTML": lambda s: s.replace("&", "&amp;").replace('"', "&quot;"),
+    "JSON pointer": lambda s: s.replace("~", "~0").replace("/", "~1"),
 }
 
 

@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar, overload
 
 from ..core.calls import Call, CallSpec
 from ..core.encoding import Plain
+from ..core.redaction import Counts, Redactor
 from ..core.values import TypeCodec, ValueMismatch, codec_for
 from ..errors import AuthoringError, ChildFailed, ChildTimedOut, InvalidInput
 from .requests import part, request_of, seconds_of
@@ -75,8 +76,12 @@ class Workflow(Generic[T]):
     def encode_input(self, value: Any) -> Plain:
         return None if self.input_codec is None else self.input_codec.to_plain(value)
 
-    def encode_result(self, value: Any) -> Plain:
-        return self.output_codec.to_plain(value)
+    def encode_result(self, value: Any, redactor: Redactor, counts: Counts) -> Plain:
+        plain = redactor.plain(self.output_codec.to_plain(value), counts)
+        if counts:
+            # Redaction may have broken the type; then the run fails here and says so, not its parent at every replay.
+            self.output_codec.from_plain(plain)
+        return plain
 
     def __call__(
         self,

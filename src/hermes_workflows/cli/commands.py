@@ -109,6 +109,7 @@ def run_command(arguments: Sequence[str], *, own_process: bool) -> int:
     """Run one command and return its exit code; `own_process` says that the program is nothing but this."""
     output = Output(json=_wants_json(arguments), debug="--debug" in arguments)
     session = Session(list(arguments), os.environ, output, own_process)
+    output.clean = session.clean
     return _run(session)
 
 
@@ -156,7 +157,7 @@ def _trace(output: Output) -> None:
     if output.debug:
         import traceback
 
-        traceback.print_exc()
+        click.echo(output.clean(traceback.format_exc()), err=True, nl=False)
 
 
 def _wants_json(arguments: Sequence[str]) -> bool:

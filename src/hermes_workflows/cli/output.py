@@ -34,6 +34,8 @@ class Output:
     def __init__(self, json: bool = False, debug: bool = False) -> None:
         self.json = json
         self.debug = debug
+        # Takes the secrets out of what an error repeats of arguments and files: logs of CI keep what we say.
+        self.clean: Callable[[str], str] = str
 
     def data(self, document: Any, text: Callable[[], str]) -> None:
         """The one document of a command; `text` makes what a person reads instead."""
@@ -73,6 +75,7 @@ class Output:
 
     def fail(self, code: str, message: str, hint: str | None, details: Mapping[str, Any] | None = None) -> None:
         """An error as a program or a person reads it; stdout stays data."""
+        message, hint = self.clean(message), self.clean(hint) if hint else hint
         if self.json:
             error = {"code": code, "message": message, "hint": hint} | dict(details or {})
             click.echo(as_json({"error": error}), err=True)

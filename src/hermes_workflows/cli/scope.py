@@ -40,6 +40,7 @@ class Scope:
         registry = choose(self.config, self.db, self.start)
         for warning in registry.warnings:
             self.output.talk(f"warning: {warning}")
+        self.session.redactors.append(lambda: self.redactor)
         return registry
 
     @property
@@ -109,6 +110,7 @@ class Scope:
 
         surroundings = Surroundings(self.clock, self.session.environment)
         workspace = open_workspace(self.registry, paths or self.paths(), surroundings, create=create, **options)
+        self.session.redactors.append(lambda: workspace.redactor)
         try:
             yield workspace
         finally:

@@ -10,6 +10,7 @@ import click
 from ..clock import SystemClock
 
 if TYPE_CHECKING:
+    from ..core.redaction import Redactor
     from .output import Output
 
 
@@ -27,6 +28,15 @@ class Session:
         self.output = output
         self.own_process = own_process
         self.clock = SystemClock()
+        # Each knows more than the one before: what the registry names, and what workflows have named.
+        self.redactors: list[Callable[[], Redactor]] = []
+
+    def clean(self, text: str) -> str:
+        """`text` without the secrets that are known by now."""
+        from ..core.redaction import Redactor
+
+        known = self.redactors[-1]() if self.redactors else Redactor({}, self.environment)
+        return known.text(text)
 
 
 def output_options(command: Callable[..., Any]) -> Callable[..., Any]:

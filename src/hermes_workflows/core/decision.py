@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from .calls import AnyCall
 from .encoding import Plain
 from .ending import End
+from .redaction import Counts, Redactor
 
 
 class Definition(Protocol):
@@ -19,8 +20,11 @@ class Definition(Protocol):
     def arguments(self, value: Plain) -> tuple[Any, ...]:
         """The recorded input as the body's arguments."""
 
-    def encode_result(self, value: Any) -> Plain:
-        """The body's return value; raises UnstorableValue or InvalidInput when no receipt can hold it."""
+    def encode_result(self, value: Any, redactor: Redactor, counts: Counts) -> Plain:
+        """The body's return value without secrets, of which `counts` gains the number.
+
+        Raises UnstorableValue or InvalidInput when no receipt can hold it, or when without them it no longer fits.
+        """
 
 
 @dataclass(frozen=True)

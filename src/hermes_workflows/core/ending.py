@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +32,7 @@ class End:
     output: Plain = None
     error: Failure | None = None
     traceback: str | None = None
+    redactions: Mapping[str, int] | None = None
 
 
 class Endings:
@@ -56,7 +57,12 @@ class Endings:
             place = raising_site(error)
             message = f"the body raised {type(error).__name__}({', '.join(map(repr, error.args))})"
             message += f" at {place.within(self._root)}" if place else ""
-        return Failure(type=type(error).__name__, message=self._message(message), details=_details(error))
+        return Failure(type=type(error).__name__, message=self._message(message), details=self._details(error))
+
+    def _details(self, error: BaseException) -> dict[str, Any] | None:
+        """Which call failed, and what an error of ours says to do about it."""
+        said = {"key": getattr(error, "key", None), "hint": error.hint if isinstance(error, HermesError) else None}
+        return {name: self._message(text) for name, text in said.items() if isinstance(text, str) and text} or None
 
     def _traceback(self, error: BaseException) -> str:
         text = "".join(traceback.format_exception(error))
@@ -70,12 +76,6 @@ class Endings:
     def _clean(self, text: str) -> str:
         # A lone surrogate would make the failure itself impossible to store.
         return self._redactor.text(text.encode("utf-8", "backslashreplace").decode())
-
-
-def _details(error: BaseException) -> dict[str, Any] | None:
-    """Which call failed, and what an error of ours says to do about it."""
-    said = {"key": getattr(error, "key", None), "hint": error.hint if isinstance(error, HermesError) else None}
-    return {name: text for name, text in said.items() if isinstance(text, str) and text} or None
 
 
 def _message(error: BaseException) -> str:

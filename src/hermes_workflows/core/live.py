@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import random
+from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from datetime import datetime
 from typing import Any
@@ -30,7 +31,7 @@ from .layout import Role
 from .loop import BodyLoop
 from .open_calls import OpenCalls, Written
 from .receipts import Receipt, RunStarted
-from .redaction import Redactor
+from .redaction import Counts, Redactor
 from .run_time import RunTime
 from .signals import Signals
 from .sites import Site
@@ -328,8 +329,10 @@ class LiveRun:
     def _end_of_body(self) -> tuple[End | None, str | None]:
         if (error := self._body.error) is not None:
             return self._failed(error)
+        counts: Counts = Counter()
         try:
-            return End("completed", self.definition.encode_result(self._body.result)), None
+            output = self.definition.encode_result(self._body.result, self.redactor, counts)
+            return End("completed", output, redactions=counts), None
         except UnstorableValue as refused:
             return self._failed(UnstorableValue(refused.path, f"the result cannot be stored: {refused.reason}"))
         except Exception as refused:  # by us, or by the author's own code that writes it

@@ -1,7 +1,7 @@
 """One secret value in all the forms in which it may stand in a text.
 
 The rule: a letter or digit stands for itself everywhere, any other character may stand there escaped
-(JSON, once or several times over; URL; HTML; shell), and the whole may be part of something in base64.
+(JSON, once or several times over; JSON pointer; URL; HTML; shell), and the whole may be part of something in base64.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ _WIDEST = 20
 
 _SHORT = 8
 _ENTITIES = {"&": b"&amp;", "<": b"&lt;", ">": b"&gt;", '"': b"&quot;|&#34;", "'": b"&#39;|&#x27;"}
+# Errors name a field by its JSON pointer, and a key may be the secret.
+_POINTERS = {"/": rb"~1", "~": rb"~0"}
 _LETTERS = {"\n": b"n", "\r": b"r", "\t": b"t", "\b": b"b", "\f": b"f"}
 _BASE64 = rb"[A-Za-z0-9+/_-]"
 
@@ -111,6 +113,8 @@ def _forms(character: str) -> bytes:
     forms.append(b"".join(rb"\\{1,8}u" + _hex(units[i : i + 2].hex()) for i in range(0, len(units), 2)))
     if character in _LETTERS:
         forms.append(rb"\\{1,8}" + _LETTERS[character])
+    if character in _POINTERS:
+        forms.append(_POINTERS[character])
     if character in _ENTITIES:
         forms.append(_ENTITIES[character])
     if character == " ":

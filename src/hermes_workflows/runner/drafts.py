@@ -348,6 +348,7 @@ def _run_ended(end: End, started_at: datetime | None, now: datetime, stamp: Stam
             None,
             finished_at=now,
             duration_seconds=round(max(duration, 0.0), 3) if duration is not None else None,
+            redactions=dict(end.redactions or {}) or None,
             transcript={"traceback": storable_text(end.traceback, TRACEBACK)} if end.traceback else None,
         ),
     )
