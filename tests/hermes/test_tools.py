@@ -70,6 +70,8 @@ def test_no_code_of_the_project_is_imported_into_this_process(inside: Inside) ->
         ({"workflow": "launch", "input_json": '{"topic": 1}'}, "invalid_input", "topic"),
         ({"workflow": "launch", "input_json": "{"}, "invalid_input", "the input"),
         ({"workflow": "launch", "input_json": "@/etc/passwd"}, "invalid_input", "the input"),
+        ({"workflow": "launch", "input_json": '{"topic": "x"}', "run_id": "a\0b"}, "invalid_input", "NUL"),
+        ({"workflow": "launch", "input_json": '{"topic": "x"}', "run_id": "\ud800"}, "invalid_input", "run_id"),
         ({"workflow": 7}, "invalid_input", "workflow"),
         ({}, "invalid_input", "workflow"),
         (None, "invalid_input", "workflow"),
@@ -111,6 +113,15 @@ def test_what_the_environment_has_as_a_secret_is_shown_to_no_model(
     inside.work.work()
     monkeypatch.setenv("WRITERS_API_KEY", "zebra-in-plain-sight")
     assert "zebra" not in tools.receipt({"run": "one", "key": "writer"})
+
+
+def test_an_error_shows_no_secret_either_and_takes_any_text(inside: Inside, monkeypatch: pytest.MonkeyPatch) -> None:
+    _waiting(inside)
+    monkeypatch.setenv("WRITERS_API_KEY", "zebra-in-plain-sight")
+    for tool in (tools.status, tools.receipt, tools.reviews):
+        said = tool({"run": "zebra-in-plain-sight"})
+        assert ("zebra" in said, "error" in said) == (False, True)
+        assert "error" in _told(tool({"run": "\ud800"}))
 
 
 def test_a_long_result_is_cut_and_says_so(inside: Inside) -> None:

@@ -34,6 +34,8 @@ def ask(registry: Registry, *arguments: str, about: str | None = None, typed: by
     `about` is an argument, whatever it looks like. Raises what went wrong over there, in its own words and with its
     own code.
     """
+    if any("\0" in each for each in (*arguments, about or "")):
+        raise InvalidInput("there is a NUL in it, which no name has", hint="leave it out")
     path = Path() if registry.path is None else registry.path
     variables, clock = environment(), SystemClock()
     argv = (*PROGRAM, *arguments, "--config", str(path), "--json", *(() if about is None else ("--", about)))

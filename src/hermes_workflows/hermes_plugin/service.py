@@ -23,7 +23,7 @@ from ..core.outline import calls_of
 from ..core.receipts import Provenance
 from ..core.spelling import suggestion
 from ..core.summary import summarize
-from ..errors import InvalidInput, NotFound
+from ..errors import HermesError, InvalidInput, NotFound
 from .apart import ask
 from .host import opened, registry_here
 
@@ -98,6 +98,11 @@ class Service:
         document = _status_of(workspace, summary)
         return self._clean({name: document[name] for name in _STATUS})
 
+    def without_secrets(self, text: str) -> str:
+        for workspace in self.every.every:
+            text = workspace.redactor.text(text)
+        return text
+
     def _clean(self, document: Any) -> Plain:
         """As plain JSON, and without what any of the workspaces knows to be secret."""
         plain: Plain = json.loads(as_json(document))
@@ -132,7 +137,14 @@ def start(alias: str, given: str | None, run_id: str | None) -> Plain:
 def service() -> Iterator[Service]:
     """The workspace's service, while its databases are open."""
     with opened() as every:
-        yield Service(every)
+        here = Service(every)
+        try:
+            yield here
+        except HermesError as error:
+            # What was wrong may quote what is recorded, or what somebody has given.
+            error.message = here.without_secrets(error.message)
+            error.hint = error.hint and here.without_secrets(error.hint)
+            raise
 
 
 def read_json(text: str, what: str) -> Plain:

@@ -124,9 +124,14 @@ def _optional(args: Any, name: str) -> str | None:
     given = args.get(name) if isinstance(args, Mapping) else None
     if given is None or given == "":
         return None
-    if not isinstance(given, str):
+    if not isinstance(given, str) or not _can_be_written(given):
         raise InvalidInput(f"{name} is no text", hint=f"give {name} as a text")
     return given
+
+
+def _can_be_written(text: str) -> bool:
+    """What models write as JSON may have halves of characters in it."""
+    return not any("\ud800" <= each <= "\udfff" for each in text)
 
 
 def _value(args: Any, name: str) -> Plain:
