@@ -229,6 +229,17 @@ def test_two_first_bursts_of_a_workspace_begin_at_once(tmp_path: Path, monkeypat
     assert keys(ledger) == ["one"]
 
 
+def test_files_that_are_too_large_for_a_burst_are_in_git_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ahead, "_LARGEST", 50_000)
+    ledger = opened(tmp_path)
+    burst(ledger)
+    newest = record(ledger, "wf_a", step_draft("large", "x" * 60_000)).head.tip
+    assert in_git(ledger) == newest
+    assert keys(opened(tmp_path)) == [*STEPS, "large"]
+
+
 def test_what_a_fork_adopts_from_a_burst_is_in_git_before_the_fork(tmp_path: Path) -> None:
     ledger = opened(tmp_path)
     newest = burst(ledger)
@@ -283,6 +294,7 @@ def test_a_wish_that_a_killed_reader_left_is_no_burst(tmp_path: Path) -> None:
 # -- one process, several of everything --------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_a_forked_child_neither_keeps_the_lock_nor_lands_what_is_its_parents(tmp_path: Path) -> None:
     ledger = opened(tmp_path)
     newest = burst(ledger)

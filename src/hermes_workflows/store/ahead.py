@@ -332,6 +332,11 @@ def _are_results(entry: Entry) -> bool:
     return entry.decided_at is None and all(place and place.family in _FAMILIES for place in places)
 
 
+def fits(batch: Batch) -> bool:
+    """Whether a burst takes so much: what a record may not be is not read again."""
+    return sum(len(body) for _, body in batch.objects.values()) < _LARGEST
+
+
 def _batch(records: Sequence[Record]) -> Batch:
     batch = Batch()
     for record in records:

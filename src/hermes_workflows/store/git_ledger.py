@@ -19,7 +19,7 @@ from ..errors import Conflict, IntegrityError, NotFound, StoreFailure, Temporari
 from . import commits, peek, repository
 from .admission import check_entry, check_start
 from .adopting import adopt
-from .ahead import Ahead
+from .ahead import Ahead, fits
 from .answers import Proposals
 from .arriving import Arrived, home_of, is_news
 from .bundles import write_tar
@@ -275,6 +275,9 @@ class GitLedger:
                 self._plan_living(run_id, [entries[position] for position in positions], batch.write)
                 for run_id, positions in waiting.items()
             ]
+            if ahead and not fits(batch):
+                self._ahead.land(waiting)
+                ahead = False
             moved = self._record_ahead(plans[0], batch) if ahead else self._move(plans, batch, barrier)
         for plan, done in zip(plans, moved, strict=True):
             if done:

@@ -24,7 +24,7 @@ from dulwich.file import FileLocked
 from dulwich.objects import ObjectID
 from dulwich.refs import DiskRefsContainer, Ref
 
-from ..errors import TemporarilyLocked
+from ..errors import HermesError, TemporarilyLocked
 from . import git_binary, peek
 from .durability import Barrier, Disk
 from .next_value import NextValue
@@ -153,11 +153,16 @@ class Refs:
     def _swap(self, move: Move) -> bool:
         value = self._next_value(move.ref)
         self._take(value.lock, value.path)
-        if peek.read_ref(self._repository, move.ref) != move.old:
+        try:
+            as_expected = peek.read_ref(self._repository, move.ref) == move.old
+        except HermesError:
             os.unlink(value.lock)
-            return False
-        value.take_place()
-        return True
+            raise
+        if as_expected:
+            value.take_place()
+        else:
+            os.unlink(value.lock)
+        return as_expected
 
     def _take(self, lock: str, pending: str) -> None:
         """Make git's lock file, waiting for whoever has it."""
