@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import random
+import struct
 import subprocess
+import zlib
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 from dulwich.objects import ObjectID
+from dulwich.pack import write_pack_index_v2
 from dulwich.repo import Repo
 from tests.contract.ledgers import git, open_git, record, start, step_draft
 
@@ -79,6 +82,20 @@ def test_every_object_is_what_git_and_dulwich_say(tmp_path: Path, options: str, 
             assert ours.read(bytes.fromhex(name)) == (b"blob", body), kind
         told = fed(folder, "".join(f"{name}\n" for name in names), "cat-file", "--batch-check").split("\n")[:-1]
         assert told == [f"{name} blob {len(ours.read(bytes.fromhex(name))[1])}" for name in names]
+
+
+def test_names_that_begin_alike_are_told_apart(tmp_path: Path) -> None:
+    chance = random.Random(1)
+    names = sorted(b"\7" + bytes(chance.choices(b"\7\0\xff", k=19)) for _ in range(1000))
+    assert len(set(names)) == 1000
+    held, others = names[::2], names[1::2]
+    data = b"PACK" + struct.pack(">2L", 2, len(held)) + b"\x33" + zlib.compress(b"one") + bytes(20)
+    (tmp_path / "p.pack").write_bytes(data)
+    with open(tmp_path / "p.idx", "wb") as file:
+        write_pack_index_v2(file, [(name, 12, 0) for name in held], data[-20:])
+    with closing(PackFile(os.fspath(tmp_path / "p.idx"))) as pack:
+        assert {pack.read(name) for name in held} == {(b"blob", b"one")}
+        assert {pack.read(name) for name in others} == {None}
 
 
 @pytest.mark.parametrize("suffix", [".idx", ".pack"])

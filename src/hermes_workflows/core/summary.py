@@ -11,7 +11,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from dataclasses import asdict, dataclass, field
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import layout
@@ -30,6 +29,7 @@ EVENTS = 10
 _ERROR = 200
 # Characters of its input that a run's row keeps, to be searched.
 _GIVEN = 300
+_IN_ONE = json.JSONEncoder(ensure_ascii=False, default=repr)
 
 Status = Literal["running", "waiting", "completed", "failed", "cancelled"]
 
@@ -197,9 +197,9 @@ def _given(value: Any) -> str:
     """The beginning of an input as text."""
     if value is None:
         return ""
-    pieces = json.JSONEncoder(ensure_ascii=False, default=repr).iterencode(value)
-    # Piece by piece: an input may be large, and only its beginning is wanted.
-    return "".join(islice(pieces, _GIVEN))[:_GIVEN]
+    # All of it, though only its beginning is wanted: piece by piece is Python's own way, and ten times as slow for a
+    # usual input. Reading the receipt has cost more than a large one costs here.
+    return _IN_ONE.encode(value)[:_GIVEN]
 
 
 def _end(summary: RunSummary, receipt: Receipt) -> _Changes:

@@ -1,4 +1,4 @@
-"""One pack of git's, read: index of version 2 by bisection, objects whole or as deltas, both files mapped.
+"""One pack of git's, read: index of version 2 by halving, objects whole or as deltas, both files mapped.
 
 Histories are read by the thousand, and this takes a fifth of dulwich's time, whose way of applying deltas it shares.
 It reads what git and we write and nothing else: everything odd or damaged raises Unreadable, and dulwich then says
@@ -12,7 +12,6 @@ import mmap
 import os
 import struct
 import zlib
-from bisect import bisect_left
 
 from dulwich.errors import ApplyDeltaError
 from dulwich.pack import apply_delta
@@ -24,6 +23,9 @@ _FAR = 0x80000000
 
 _KINDS = {1: b"commit", 2: b"tree", 3: b"blob", 4: b"tag"}
 _OFFSET_DELTA, _NAME_DELTA = 6, 7
+
+# Names that are searched in one go: halving them further takes longer.
+_AT_ONCE = 128
 
 # git makes chains of 50, and none longer than this; a chain that bites its tail ends here as well.
 _LONGEST_CHAIN = 4096
@@ -87,9 +89,16 @@ class PackFile:
 
     def _find(self, oid: bytes) -> int | None:
         first, last = self._fanout[oid[0]], self._fanout[oid[0] + 1]
-        position = bisect_left(range(first, last), oid, key=self._name) + first
-        if position == last or self._name(position) != oid:
+        while last - first > _AT_ONCE:
+            middle = (first + last) // 2
+            first, last = (middle, last) if self._name(middle) <= oid else (first, middle)
+        names = self._index[_NAMES + 20 * first : _NAMES + 20 * last]
+        place = names.find(oid)
+        while place % 20 and place > 0:  # across two names
+            place = names.find(oid, place + 1)
+        if place < 0:
             return None
+        position = first + place // 20
         (offset,) = struct.unpack_from(">L", self._index, self._offsets + 4 * position)
         if offset & _FAR:
             (offset,) = struct.unpack_from(">Q", self._index, self._far_offsets + 8 * (offset - _FAR))
