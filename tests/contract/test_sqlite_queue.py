@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
 import zlib
 from collections.abc import Iterator
 from contextlib import closing
@@ -145,6 +146,35 @@ def test_an_idle_runner_notices_that_its_file_is_another_one(files: Files) -> No
     assert queue.changed()
     files.open().apply(Change(offer=[call("kept", "a")]), "bob")
     assert [row.work.key for row in queue.work()] == ["", "a"]
+
+
+def test_looking_at_a_file_that_nobody_writes_asks_sqlite_nothing(files: Files) -> None:
+    queue, other = files.open(), files.open()
+    wal = files.path.with_name("workflows.sqlite-wal")
+    os.utime(wal, (1, 1))
+    asked: list[str] = []
+    assert queue._database is not None
+    queue._database.connection.set_trace_callback(asked.append)
+    assert [queue.changed() for _ in range(10)] == [False] * 10
+    assert asked == ["PRAGMA data_version"]
+    other.apply(Change(offer=[call("kept", "a")]), "bob")
+    assert [queue.changed(), queue.changed()] == [True, False]
+
+
+def test_two_commits_in_one_moment_of_the_file_system_are_both_noticed(files: Files) -> None:
+    queue, other = files.open(), files.open()
+    wal = files.path.with_name("workflows.sqlite-wal")
+    other.apply(Change(offer=[call("kept", "a")]), "ada")
+    assert other._database is not None
+    other._database.connection.execute("PRAGMA wal_checkpoint(RESTART)")
+    now, size = time.time_ns(), wal.stat().st_size
+    os.utime(wal, ns=(now, now))
+    queue.changed()
+    # The next one begins the -wal again: neither its time nor its size tells.
+    other.apply(Change(offer=[call("kept", "b")]), "ada")
+    os.utime(wal, ns=(now, now))
+    assert wal.stat().st_size == size
+    assert queue.changed()
 
 
 def test_an_epoch_lasts_as_long_as_its_file(files: Files) -> None:

@@ -95,6 +95,23 @@ def test_work_is_not_left_to_a_dead_runner_that_has_the_first_right_to_it(tmp_pa
     assert desk.summary().result == "done"
 
 
+def test_a_runner_at_rest_only_looks_until_somebody_has_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "_RESTING_AFTER", 0.0)
+    monkeypatch.setattr(worker, "SWEEP_SECONDS", 2 * DEADLINE)
+    desk = Desk(tmp_path, RunningClock())
+    desk.write(ONE_STEP)
+    with desk.working() as runner:
+        queue, done = runner._workspaces[0].queue, [""]
+        apply, changed = queue.apply, queue.changed
+        monkeypatch.setattr(queue, "apply", lambda *change: done.append("turn") or apply(*change))
+        monkeypatch.setattr(queue, "changed", lambda: done.append("look") or changed())
+        until(lambda: done[-10:] == ["look"] * 10)
+        desk.start()
+        until(lambda: desk.summary().ended)
+
+
 def test_a_stop_lets_executing_calls_finish(desk: Desk) -> None:
     desk.write("""
 @workflow

@@ -66,6 +66,11 @@ class Dispatcher:
         return bool(self.active or self._results.waiting or self._notices.busy)
 
     @property
+    def at_rest(self) -> bool:
+        """Whether only others can bring something to do: nothing executes, and nothing is to be tried again."""
+        return not (self.busy or self.records.pending or self._full or self._backoff.waits or self.refused)
+
+    @property
     def is_stopping(self) -> bool:
         """Whether something executes that ends when it is told to."""
         return any(active.job.can_be_stopped for active in self.active.values())

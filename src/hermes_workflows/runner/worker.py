@@ -33,8 +33,11 @@ if TYPE_CHECKING:
     from ..workspace import Workspace
 
 # How long the loop sleeps at most when there is nothing to do, in seconds: the delay until it sees what other
-# processes wrote. Looking costs a pragma and a `stat`.
+# processes wrote. Looking costs two `stat`s, and a pragma when something was written.
 POLL_SECONDS = 0.02
+# The same of a runner that has had nothing to do for a while: half of its cost is to be woken.
+RESTING_SECONDS = 0.03
+_RESTING_AFTER = 1.0
 # Leases that have expired, marks that no longer hold, and receipts that nobody queued, change nothing that a look
 # at the database could see.
 SWEEP_SECONDS = 1.0
@@ -108,6 +111,7 @@ class Runner:
         self._leave_by: float | None = None
         self._next_visible: float | None = None
         self._waited = 0
+        self._stirred = False
 
     def request_stop(self) -> None:
         """First: take nothing new, let what executes finish for a while. Again: stop everything now."""
@@ -157,13 +161,16 @@ class Runner:
         again = True
         while True:
             self._rounds += 1
-            sweep = self._clock.elapsed() - swept >= SWEEP_SECONDS
-            progress = self._take_inbox(wait=0.0 if again or sweep else POLL_SECONDS)
+            now = self._clock.elapsed()
+            sweep = now - swept >= SWEEP_SECONDS
+            rest = self._rest(now - idle_since, SWEEP_SECONDS - (now - swept))
+            progress = self._take_inbox(wait=0.0 if again or sweep else POLL_SECONDS, rest=rest)
             if (reason := self._over()) is not None:
                 return reason
             if sweep:
                 swept = self._clock.elapsed()
             if again or progress or sweep or self._due() or self._changed():
+                self._stirred = False
                 progress = self._turn(sweep) or progress
             again = any(dispatcher.has_more for dispatcher in self._dispatchers)
             if progress or again or self._busy() or self._asking():
@@ -228,11 +235,34 @@ class Runner:
         limit = 1 if self._options.once else self._options.max_commands
         return None if limit is None else max(limit - self._claimed, 0)
 
-    def _take_inbox(self, wait: float) -> bool:
+    def _rest(self, idle: float, sweep: float) -> float:
+        """For how many seconds a round may do nothing but look for changes: until the next sweep, when nothing waits.
+
+        `idle`: for how long nothing has been done; `sweep`: how long it is until the next one.
+        """
+        limit = self._options.idle_exit_after
+        leaving = sweep if limit is None else limit - idle
+        at_rest = idle >= _RESTING_AFTER and not (self._stops or self._draining)
+        return min(sweep, leaving) if at_rest and all(each.at_rest for each in self._dispatchers) else 0.0
+
+    def _awaited(self, rest: float) -> tuple[Dispatcher, Finished | Attempted] | None:
+        """What an executor, or whoever stops us, hands over while this runner rests. Raises queue.Empty."""
+        until = self._clock.elapsed() + rest
+        while True:
+            try:
+                return self._inbox.get(timeout=RESTING_SECONDS)
+            except queue.Empty:
+                if self._due() or self._changed() or self._clock.elapsed() >= until:
+                    raise
+
+    def _take_inbox(self, wait: float, rest: float = 0.0) -> bool:
         """Record whatever executors have handed over; all that is ready now shares one commit barrier."""
         events: dict[Dispatcher, list[Finished | Attempted]] = {}
         try:
-            item = self._inbox.get(timeout=wait) if wait else self._inbox.get_nowait()
+            if wait and rest > RESTING_SECONDS:
+                item = self._awaited(rest)
+            else:
+                item = self._inbox.get(timeout=wait) if wait else self._inbox.get_nowait()
             while True:
                 if item is not None:
                     events.setdefault(item[0], []).append(item[1])
@@ -259,12 +289,12 @@ class Runner:
         return progress
 
     def _changed(self) -> bool:
-        changed = False
+        """Whether others have written since the last turn."""
         for workspace, kept in zip(self._workspaces, self._kept, strict=True):
             if workspace.queue.changed():
-                changed = True
+                self._stirred = True
                 kept.withdrawn.set()
-        return changed
+        return self._stirred
 
     def _give_back(self) -> None:
         """Whatever ended the loop: what is ready is recorded, and leases go back."""

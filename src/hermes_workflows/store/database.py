@@ -28,12 +28,19 @@ BUSY_SECONDS = 10.0
 # Filling a new file reads every run; another process should rather wait for it than fail or fill one more.
 REPLACE_SECONDS = 120.0
 _PAUSE = 0.01
+# In nanoseconds: many times what Linux' and macOS' own file systems take for one moment, and what the others do, whose
+# times are whole seconds.
+_TICK = 100_000_000
+_SECOND = 1_000_000_000
+_COARSE_TICK = 2 * _SECOND
 # Checkpoints sync; four times SQLite's default makes them rare and keeps the `-wal` at 16 MB.
 CHECKPOINT_PAGES = 4000
 
 _WRITABLE = "the folder must be writable to run workflows in it"
 
 Fill = Callable[[sqlite3.Connection], None]
+# When a `-wal` was written last, in nanoseconds, and its size.
+Written = tuple[int, int]
 
 
 class DatabaseGone(Exception):
@@ -60,18 +67,40 @@ class Database:
         self.stamp = Stamp.of(path)
         self._name, self._wal = str(path), str(_beside(path, "-wal"))
         self._size = os.stat(path).st_size
+        self._quiet: Written | None = None
+        self._version = 0
 
-    def check(self) -> None:
+    def check(self) -> Written:
         """Raise DatabaseGone when the path no longer leads to this file, or the file has shrunk (it never does)."""
         try:
             found = os.stat(self._name)
         except OSError as error:
             raise DatabaseGone(f"{self.path}: {error.strerror}") from None
-        if (found.st_dev, found.st_ino) != self.stamp.file or _inode(self._wal) != self.stamp.wal:
+        try:
+            wal = os.stat(self._wal)
+        except OSError:
+            inode, written = (0, 0), (0, 0)
+        else:
+            inode, written = (wal.st_dev, wal.st_ino), (wal.st_mtime_ns, wal.st_size)
+        if (found.st_dev, found.st_ino) != self.stamp.file or inode != self.stamp.wal:
             raise DatabaseGone(f"{self.path} was replaced")
         if found.st_size < self._size:
             raise DatabaseGone(f"{self.path} was cut")
         self._size = found.st_size
+        return written
+
+    def version(self) -> int:
+        """A number that another connection's commit changes. Raises DatabaseGone, sqlite3.Error.
+
+        SQLite is asked, which takes locks, only when the `-wal` has been written since, or so shortly before that
+        another commit might have got the same time.
+        """
+        written = self.check()
+        if written != self._quiet:
+            (self._version,) = self.connection.execute("PRAGMA data_version").fetchone()
+            tick = _TICK if written[0] % _SECOND else _COARSE_TICK
+            self._quiet = written if time.time_ns() - written[0] > tick else None
+        return self._version
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:

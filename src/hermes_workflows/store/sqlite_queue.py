@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from threading import RLock
@@ -189,12 +189,8 @@ class SqliteQueue:
         with self._lock:
             seen: object = None
             if self._database is not None:
-                try:
-                    self._database.check()
-                    (version,) = self._database.connection.execute("PRAGMA data_version").fetchone()
-                    seen = (self._database.stamp, version)
-                except (DatabaseGone, sqlite3.Error):
-                    pass
+                with suppress(DatabaseGone, sqlite3.Error):
+                    seen = (self._database.stamp, self._database.version())
             changed = seen is None or seen != self._seen
             self._seen = seen
             return changed
