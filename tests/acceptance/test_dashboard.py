@@ -7,6 +7,7 @@ import os
 import pty
 import re
 import signal
+import socket
 import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -113,6 +114,22 @@ def test_the_printed_address_works_once_and_ctrl_c_is_no_fault(asked: Place) -> 
         assert "Traceback" not in served.process.stderr.read()
 
 
+def test_ctrl_c_ends_what_open_tabs_listen_to_and_waits_for_no_slow_one(asked: Place) -> None:
+    with dashboard(asked) as served, closing(browser(served)) as client:
+        half = socket.create_connection(("127.0.0.1", served.said["port"]))
+        lines = ["POST /enter HTTP/1.1", f"Host: 127.0.0.1:{served.said['port']}", f"Origin: {served.base}"]
+        lines += ["Content-Type: application/x-www-form-urlencoded", "Content-Length: 99", "", "a="]
+        with half, client.stream("GET", "/events?run=") as stream:
+            half.sendall("\r\n".join(lines).encode())
+            events = stream.iter_lines()
+            assert next(events).startswith("retry")
+            assert served.stop(signal.SIGINT) == 130
+            # To its end: a stream that is cut off raises.
+            assert [*events]
+        assert served.process.stderr is not None
+        assert served.process.stderr.read() == "Ctrl-C stops it\n"
+
+
 def test_below_a_path_everything_is_as_it_is_elsewhere(asked: Place) -> None:
     with dashboard(asked, "--root-path", "/flows/") as served, closing(browser(served)) as client:
         assert served.base.endswith("/flows")
@@ -163,7 +180,7 @@ def test_without_the_extra_the_command_says_what_to_install(asked: Place) -> Non
     answer = asked.run("dashboard", "--port", "0")
     assert (answer.code, answer.error["code"]) == (2, "invalid_input")
     assert "starlette" in answer.error["message"]
-    assert "hermes-workflows[dashboard]" in answer.error["hint"]
+    assert "pip install '.[dashboard]'" in answer.error["hint"]
 
 
 def test_only_a_dashboard_that_was_started_in_a_terminal_answers_as_a_human(asked: Place) -> None:

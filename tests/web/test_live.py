@@ -14,7 +14,7 @@ from tests.contract.workspaces import SHIP, Desk, person
 from tests.web.browser import app_of, browser, waiting_desk
 from tests.web.calling import ran
 
-from hermes_workflows.web.live import Looks, stream
+from hermes_workflows.web.live import Looks, stream, ticks
 
 
 @pytest.fixture
@@ -87,6 +87,18 @@ def test_each_change_while_it_is_open_is_one_event() -> None:
         "id: b\nevent: changed\ndata: b\n\n",
         "id: c\nevent: changed\ndata: c\n\n",
     ]
+
+
+def test_a_stream_ends_at_once_when_the_server_stops() -> None:
+    async def listen() -> int:
+        ending, heard = asyncio.Event(), 0
+        async for _ in ticks(3600, 7200, ending):
+            heard += 1
+            asyncio.get_running_loop().call_soon(ending.set)
+        return heard
+
+    # Once when it begins, once more to tell what is the last.
+    assert asyncio.run(asyncio.wait_for(listen(), 60)) == 2
 
 
 def test_however_many_tabs_are_open_a_topic_is_looked_at_once() -> None:

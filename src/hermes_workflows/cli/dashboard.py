@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import logging
 import re
 import secrets
 import signal
@@ -179,14 +180,21 @@ def _serve(settings: WebSettings, opened: Opened, listening: socket.socket) -> l
 
     from ..web.app import create_app
 
+    app = create_app(settings, opened.every)
+
+    class Server(uvicorn.Server):
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            app.state.ending.set()
+            await super().shutdown(sockets)
+
     config = uvicorn.Config(
-        create_app(settings, opened.every),
+        app,
         log_config=None,
         access_log=False,
         server_header=False,
         proxy_headers=False,
         ws="none",
-        # Streams of events never end by themselves.
+        # Whoever is still sending by then is not waited for.
         timeout_graceful_shutdown=_DRAIN_SECONDS,
     )
     stopped: list[int] = []
@@ -196,7 +204,10 @@ def _serve(settings: WebSettings, opened: Opened, listening: socket.socket) -> l
         for number in (signal.SIGINT, signal.SIGTERM)
     }
     try:
-        uvicorn.Server(config).run(sockets=[listening])
+        server = Server(config)
+        # Whom it cuts off when it stops is no fault of anybody's, and told as one, with a traceback each.
+        logging.getLogger("uvicorn.error").addFilter(lambda _: not server.should_exit)
+        server.run(sockets=[listening])
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

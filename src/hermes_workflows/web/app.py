@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
@@ -55,6 +56,8 @@ def create_app(
         lifespan=lifespan,
     )
     made.state.settings, made.state.sessions, made.state.code = settings, sessions, code or Imported()
+    # Set by a server that stops.
+    made.state.ending = asyncio.Event()
     # Not when it starts: what is mounted in another application is never told of that.
     made.state.opened = given
     return made

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlencode
@@ -91,14 +92,16 @@ class Looks:
         return found
 
 
-async def ticks(seconds: float, lasting: float) -> AsyncIterator[None]:
-    """Now, and again every `seconds`; it ends after `lasting`, since a browser comes back by itself."""
+async def ticks(seconds: float, lasting: float, ending: asyncio.Event) -> AsyncIterator[None]:
+    """Now, and again every `seconds`; it ends after `lasting`, since a browser comes back by itself, and when all is
+    `ending`: nobody waits for it then."""
     until = asyncio.get_running_loop().time() + lasting
     while True:
         yield
-        if asyncio.get_running_loop().time() + seconds > until:
+        if ending.is_set() or asyncio.get_running_loop().time() + seconds > until:
             return
-        await asyncio.sleep(seconds)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(ending.wait(), seconds)
 
 
 async def stream(looks: Looks, topic: str, last: str, beats: AsyncIterator[None]) -> AsyncIterator[str]:

@@ -27,7 +27,7 @@ async def show(request: Request) -> Response:
     looks = getattr(state, "looks", None) or Looks(partial(version_of, opened(request)), settings.look_seconds)
     state.looks = looks
     last = request.headers.get("last-event-id") or given.get("since", "")
-    beats = ticks(settings.look_seconds, settings.stream_seconds)
+    beats = ticks(settings.look_seconds, settings.stream_seconds, state.ending)
     return StreamingResponse(stream(looks, run, last, beats), media_type="text/event-stream")
 
 
