@@ -265,10 +265,14 @@ class Ahead:
         own = {burst.file.path for burst in list(self._bursts.values())}
         # One deadline: a suspended runner may have left many runs.
         deadline = self._patience.monotonic() + (_READERS_WAIT if waiting else -1.0)
-        for name in names:
-            path = f"{self._folder}/{name}"
-            if "." not in name and path not in own:
-                self._wait(path, deadline, writing=False)
+        paths = [path for name in names if "." not in name and (path := f"{self._folder}/{name}") not in own]
+        if waiting:
+            # All are asked for at first, so that they are waited for together.
+            for path in paths:
+                with contextlib.suppress(OSError):
+                    _touch(path + WANTED)
+        for path in paths:
+            self._wait(path, deadline, writing=False)
 
     def _wait(self, path: str, deadline: float, *, writing: bool) -> None:
         patience = self._patience
@@ -287,7 +291,7 @@ class Ahead:
                 if writing:
                     raise
                 return
-            by_force = patience.monotonic() > deadline
+            by_force = writing and patience.monotonic() > deadline
             patience.sleep(patience.pause / 5)
         if not os.path.exists(path):
             with contextlib.suppress(OSError):
