@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -209,6 +210,13 @@ def test_no_code_of_a_project_gets_into_hermes_process(inside: Inside) -> None:
         press(client, "/actions/fork/wf", new="two")
     assert len(seen.read_text().split()) >= 3
     assert str(os.getpid()) not in seen.read_text().split()
+
+
+def test_a_tab_without_what_its_pages_are_made_with_says_so(inside: Inside, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "hermes_workflows.web.app", None)
+    with tab_of_disk() as client:
+        answer = client.get(f"{PAGES}/")
+    assert (answer.status_code, "hermes doctor" in answer.json()["hint"]) == (503, True)
 
 
 def test_a_tab_without_a_workspace_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

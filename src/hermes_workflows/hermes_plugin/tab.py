@@ -50,7 +50,7 @@ class Tab:
 
         try:
             app = await run_in_threadpool(self._app, *_person(scope))
-        except (HermesError, OSError) as error:
+        except (HermesError, OSError, ImportError) as error:
             hint = getattr(error, "hint", None) or "`hermes-workflows hermes doctor` says more"
             await JSONResponse({"error": str(error), "hint": hint}, 503)(scope, receive, send)
             return

@@ -114,6 +114,16 @@ def test_a_question_is_answered_in_it_and_the_run_goes_on(dashboard: Dashboard, 
     assert client.work.run("status", "wf").json["result"] == "Draft of docs: approve"
 
 
+def test_a_run_is_started_and_forked_in_it(dashboard: Dashboard, client: Client) -> None:
+    form = fields_of(dashboard.ask(f"{PAGES}/workflows/launch")[1]) | {"_id": "two", "f/topic": "docs"}
+    status, _, headers = dashboard.ask(f"{PAGES}/workflows/launch", form)
+    assert (status, headers["location"]) == (303, f"{PAGES}/runs/two?done=start")
+    form = fields_of(dashboard.ask(f"{PAGES}/actions/fork/wf")[1]) | {"new": "three"}
+    status, _, headers = dashboard.ask(f"{PAGES}/actions/fork/wf", form)
+    assert (status, headers["location"]) == (303, f"{PAGES}/runs/three?done=fork")
+    assert {each["workflow_id"] for each in client.work.run("list").json} == {"wf", "two", "three"}
+
+
 def test_a_person_finds_the_tab_and_answers_in_it(
     dashboard: Dashboard,
     client: Client,
