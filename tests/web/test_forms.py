@@ -248,6 +248,18 @@ def test_what_must_be_given_comes_first_as_its_author_has_put_it() -> None:
     assert names[:6] == ["/feedback", "/urgent", "/colour", "/items", "/due", "/extra"]
 
 
+def test_a_yes_or_no_that_is_the_whole_answer_is_two_buttons() -> None:
+    schema = codec_for(bool).json_schema
+    form = form_view(schema)
+    assert form.fields == ()
+    assert form.actions is not None
+    assert [choice.label for choice in form.actions.choices] == ["Yes", "No"]
+    for press, answer in (("true", True), ("false", False)):
+        draft = read(schema, sent(form, press))
+        assert (draft.value, draft.check(schema)) == (answer, [])
+    assert read(schema, {}).check(schema) == [("", "is missing")]
+
+
 def test_fields_are_called_alike_whether_their_type_has_a_name_of_its_own_or_not() -> None:
     schema = {"type": "object", "properties": {"due_day": {"$ref": "#/$defs/Day"}, "b": {"title": "As said"}, "_": {}}}
     shown = form_view({**schema, "$defs": {"Day": {"enum": ["mon", "tue"]}}}).fields

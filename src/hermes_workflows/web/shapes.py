@@ -60,6 +60,9 @@ def shape_of(schema: Schema, name: str = "Answer") -> Shape:
     top = _shape(Shape("", name, "json", schema), schema, schema)
     if top.kind == "choice":
         return replace(top, kind="actions")
+    if top.kind == "checkbox":
+        # Alone it says nothing of what it is a yes to, and untouched it would be a no.
+        return replace(top, kind="actions", choices=(True, False))
     if top.kind != "group" or top.nullable:
         return top
     sending = _sending(top.parts)
