@@ -147,6 +147,20 @@ def test_a_ref_that_holds_nothing_hides_no_other_run_and_loses_no_burst(tmp_path
     assert in_git(opened(tmp_path)) == newest
 
 
+def test_a_run_is_never_moved_to_a_commit_that_leads_to_nothing(tmp_path: Path) -> None:
+    ledger = opened(tmp_path)
+    first = start(ledger).head.tip
+    record(ledger, "wf_a", step_draft("lost"))
+    ledger.land()
+    lost = in_git(ledger)
+    record(ledger, "wf_a", step_draft("ahead"))
+    killed(ledger)
+    git(ledger, "update-ref", RUN, first)
+    (ledger.path / "objects" / lost[:2] / lost[2:]).unlink()
+    assert opened(tmp_path).head("wf_a").tip == first  # type: ignore[union-attr]
+    assert peek.is_ahead(ledger.path)
+
+
 def test_a_copy_under_another_name_is_not_the_runs(tmp_path: Path) -> None:
     ledger = opened(tmp_path)
     burst(ledger)

@@ -231,16 +231,21 @@ class Ahead:
         """Put bursts into git when they are due or wanted, until there is none; a disk that refuses is asked again."""
         while True:
             time.sleep(_LOOKS_EVERY)
-            with self._guard:
-                now = self._patience.monotonic()
-                for burst in [burst for burst in self._bursts.values() if burst.due <= now or _is_wanted(burst)]:
-                    burst.due = now + LANDS_WITHIN
-                    # Whatever it was: without this thread nothing would land any more, and whoever appends is told.
-                    with contextlib.suppress(Exception):
-                        self._put(burst)
-                if not self._bursts:
-                    self._thread = None
-                    return
+            if not self.look():
+                return
+
+    def look(self) -> bool:
+        """Put into git what is due or wanted; whether there is more to come."""
+        with self._guard:
+            now = self._patience.monotonic()
+            for burst in [burst for burst in self._bursts.values() if burst.due <= now or _is_wanted(burst)]:
+                burst.due = now + LANDS_WITHIN
+                # Whatever it was: without this thread nothing would land any more, and whoever appends is told.
+                with contextlib.suppress(Exception):
+                    self._put(burst)
+            if not self._bursts:
+                self._thread = None
+            return bool(self._bursts)
 
     # -- bursts of others ------------------------------------------------------------------------------------
 

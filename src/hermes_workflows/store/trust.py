@@ -136,7 +136,17 @@ class Trust:
 
     def hold_to(self, run_id: str, tip: str) -> bool:
         """The same for a tip that was acknowledged before its ref moved: whether the run leads back to it now."""
+        known = self._ours(run_id, tip)
+        if known is None or not self._leads_back(known):
+            # Of a copy, perhaps, that lacks what it goes on from: git could read nothing of such a run any more.
+            return False
         return self.goes_on_from(run_id, tip) or self._restore(run_id, tip)
+
+    def _leads_back(self, known: Snapshot) -> bool:
+        try:
+            return all(commit.parents for _, commit in self._snapshots.first_parents(known.tip))
+        except IntegrityError:
+            return False
 
     def _restore(self, run_id: str, tip: str) -> bool:
         ref = peek.RUNS + run_component(run_id)
