@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import queue
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
@@ -163,8 +164,8 @@ class Runner:
             self._rounds += 1
             now = self._clock.elapsed()
             sweep = now - swept >= SWEEP_SECONDS
-            rest = self._rest(now - idle_since, SWEEP_SECONDS - (now - swept))
-            progress = self._take_inbox(wait=0.0 if again or sweep else POLL_SECONDS, rest=rest)
+            rested = not (again or sweep) and self._rest(now, now - idle_since, SWEEP_SECONDS - (now - swept))
+            progress = self._take_inbox(wait=0.0 if again or sweep or rested else POLL_SECONDS)
             if (reason := self._over()) is not None:
                 return reason
             if sweep:
@@ -235,34 +236,27 @@ class Runner:
         limit = 1 if self._options.once else self._options.max_commands
         return None if limit is None else max(limit - self._claimed, 0)
 
-    def _rest(self, idle: float, sweep: float) -> float:
-        """For how many seconds a round may do nothing but look for changes: until the next sweep, when nothing waits.
+    def _rest(self, now: float, idle: float, sweep: float) -> bool:
+        """Until the next sweep, do nothing but look for changes, when nothing waits; False when something does.
 
         `idle`: for how long nothing has been done; `sweep`: how long it is until the next one.
         """
         limit = self._options.idle_exit_after
-        leaving = sweep if limit is None else limit - idle
-        at_rest = idle >= _RESTING_AFTER and not (self._stops or self._draining)
-        return min(sweep, leaving) if at_rest and all(each.at_rest for each in self._dispatchers) else 0.0
-
-    def _awaited(self, rest: float) -> tuple[Dispatcher, Finished | Attempted] | None:
-        """What an executor, or whoever stops us, hands over while this runner rests. Raises queue.Empty."""
-        until = self._clock.elapsed() + rest
+        rest = sweep if limit is None else min(sweep, limit - idle)
+        too_early = idle < _RESTING_AFTER or rest <= RESTING_SECONDS or self._stops or self._draining
+        if too_early or not all(each.at_rest for each in self._dispatchers):
+            return False
         while True:
-            try:
-                return self._inbox.get(timeout=RESTING_SECONDS)
-            except queue.Empty:
-                if self._due() or self._changed() or self._clock.elapsed() >= until:
-                    raise
+            # Not with the inbox: that costs half as much again, and only a wish to end could come.
+            time.sleep(RESTING_SECONDS)
+            if self._due() or self._changed() or not self._inbox.empty() or self._clock.elapsed() >= now + rest:
+                return True
 
-    def _take_inbox(self, wait: float, rest: float = 0.0) -> bool:
+    def _take_inbox(self, wait: float) -> bool:
         """Record whatever executors have handed over; all that is ready now shares one commit barrier."""
         events: dict[Dispatcher, list[Finished | Attempted]] = {}
         try:
-            if wait and rest > RESTING_SECONDS:
-                item = self._awaited(rest)
-            else:
-                item = self._inbox.get(timeout=wait) if wait else self._inbox.get_nowait()
+            item = self._inbox.get(timeout=wait) if wait else self._inbox.get_nowait()
             while True:
                 if item is not None:
                     events.setdefault(item[0], []).append(item[1])
