@@ -18,7 +18,7 @@
         └── CallNeverAwaited          the body returned although a call it wrote never went out
 
     CallFailed                        raised *in the body* at an await; authors catch it
-    ├── AgentFailed, BashFailed, StepFailed, ChildFailed, SignalFailed, ArtifactFailed
+    ├── AgentFailed, BashFailed, StepFailed, ChildFailed, SignalFailed, ReviewFailed, ArtifactFailed
     └── TimedOut                      and a TimeoutError: what a call that ran over its time raises
         └── AgentTimedOut, BashTimedOut, StepTimedOut, ChildTimedOut, SignalTimedOut, ReviewExpired
     GoalExhausted                     raised in the body by `goal`
@@ -162,6 +162,10 @@ class SignalFailed(CallFailed):
     """A signal came before anybody waited for it, and does not fit what is waited for."""
 
 
+class ReviewFailed(CallFailed):
+    """A question could not be asked: what stands in it or beside it is more than a receipt can hold."""
+
+
 class ChildFailed(CallFailed):
     """A child run failed or was cancelled."""
 
@@ -194,7 +198,7 @@ class SignalTimedOut(SignalFailed, TimedOut):
     """No signal came within `timeout`."""
 
 
-class ReviewExpired(TimedOut):
+class ReviewExpired(ReviewFailed, TimedOut):
     """Nobody answered before the request expired."""
 
 

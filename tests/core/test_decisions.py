@@ -22,7 +22,7 @@ from hermes_workflows.errors import (
     CallFailed,
     ChildFailed,
     InvalidInput,
-    ReviewExpired,
+    ReviewFailed,
     StepFailed,
 )
 
@@ -183,7 +183,7 @@ def test_a_secret_goes_to_a_command_by_name() -> None:
         (lambda: agent("writer"), "writer", AgentFailed),
         (lambda: bash("make"), "bash", BashFailed),
         (lambda: one(1), "one", StepFailed),
-        (lambda: ask("well?"), "ask", ReviewExpired),
+        (lambda: ask("well?"), "ask", ReviewFailed),
         (lambda: child(1), "child", ChildFailed),
     ],
 )

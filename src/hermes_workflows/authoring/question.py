@@ -12,7 +12,7 @@ from ..core.calls import Call, CallSpec
 from ..core.encoding import Plain
 from ..core.receipts import Receipt
 from ..core.values import plain
-from ..errors import InvalidInput, ReviewExpired
+from ..errors import InvalidInput, ReviewExpired, ReviewFailed
 from .artifact import Artifact
 from .bash import BashResult
 from .requests import check_text, part, relative, request_of, seconds_of
@@ -69,7 +69,8 @@ def question(prompt: str, answers: Answers[T], terms: Terms) -> Call[T]:
             name=terms.what,
             request=request,
             decode=answers.read,
-            failure=ReviewExpired,
+            failure=ReviewFailed,
+            timed_out=ReviewExpired,
             expires=expires,
             key=terms.key,
             refused=refused,

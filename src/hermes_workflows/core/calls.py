@@ -193,7 +193,7 @@ class Call(Generic[T_co]):
         error = receipt.error
         message = error.message if error else f"ended as {receipt.status}"
         details = error.model_dump(exclude_none=True) if error else {}
-        late = error is not None and error.type in _OVER_TIME
+        late = receipt.status == "expired" or (error is not None and error.type in _OVER_TIME)
         failure = (self.spec.timed_out if late else None) or self.spec.failure
         # A new exception for each awaiter: a shared one would collect all their tracebacks.
         return failure(f"{self.kind} call {self.key}: {message}", key=self.key, details=details)
