@@ -7,7 +7,7 @@ moves a ref of ours.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -92,9 +92,11 @@ def fetch(workspace: Workspace, name: str | None = None, *, prune: bool = False)
     before = peek.all_refs(ledger.path, remote.prefix)
     transport.fetch(prune=prune)
     after = peek.all_refs(ledger.path, remote.prefix)
-    # What we have sent comes back with all the rest, and is no news.
-    ours = {kept_as(remote, there): commit for there, commit in _own_refs(ledger)}
-    changed = {ref: oid for ref, oid in after.items() if oid not in (before.get(ref), ours.get(ref))}
+    moved = {ref: oid for ref, oid in after.items() if oid != before.get(ref)}
+    there = {_run_ref(remote, ref) for ref in moved}
+    ours = {kept_as(remote, name): commit for name, commit in _own_refs(ledger, there)}
+    # What we have sent comes back with all the rest, and is no news, also when the run has gone on since.
+    changed = {ref: oid for ref, oid in moved.items() if ref not in ours or not _led_to(ledger, oid, ours[ref])}
     cut = len(remote.prefix)
     return Fetched(
         remote,
@@ -142,12 +144,20 @@ def import_bundle(workspace: Workspace, source: Path) -> list[Arrived]:
     return arrived
 
 
-def _own_refs(ledger: GitLedger) -> Iterator[tuple[str, str]]:
-    """Where at a remote our refs lie, and their commits."""
-    yield from peek.list_refs(ledger.path, peek.RUNS).items()
+def _own_refs(ledger: GitLedger, there: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Where at a remote our refs lie, and their commits; of runs that only our ledger has, those that are `there`."""
+    living = peek.list_refs(ledger.path, peek.RUNS)
+    yield from living.items()
+    for ref in there:
+        if ref.startswith(peek.RUNS) and ref not in living and (tip := ledger.sealed_tip(ref.removeprefix(peek.RUNS))):
+            yield ref, tip
     for ref, there in _named(ledger).items():
         if commit := peek.read_ref(ledger.path, ref):
             yield there, commit
+
+
+def _led_to(ledger: GitLedger, old: str, new: str) -> bool:
+    return old == new or leads_to(ledger.path, old, new)
 
 
 def _named(ledger: GitLedger) -> dict[str, str]:
@@ -159,7 +169,9 @@ def _plan(ledger: GitLedger, theirs: Mapping[str, str]) -> Iterator[Sent]:
     for ref, there in _named(ledger).items():
         if commit := peek.read_ref(ledger.path, ref):
             yield Sent(ref, there, commit, _state(ledger.path, ref, commit, theirs.get(there)))
-    for ref, commit in sorted(peek.list_refs(ledger.path, peek.RUNS).items()):
+    # A run that the remote knows by its ref must not stay there as it was, because ours was dropped when it was sealed.
+    runs = {ref: commit for ref, commit in _own_refs(ledger, theirs) if ref.startswith(peek.RUNS)}
+    for ref, commit in sorted(runs.items()):
         if commit and commit == theirs.get(ref):
             yield Sent(ref, ref, commit, "unchanged")
             continue

@@ -11,6 +11,7 @@ from tests.contract.ledgers import (
     DAY,
     NOON,
     TickingClock,
+    end_draft,
     git,
     record,
     step_draft,
@@ -91,6 +92,28 @@ def test_a_neighbours_sealed_runs_are_seen_without_a_remote_between(ours: Worksp
     run(ours, "wf_b")
     (refused,) = exchange.push(ours).of("refused")
     assert "a workspace's own store" in refused.reason
+
+
+def test_a_run_that_was_sent_while_it_went_on_does_not_stay_so_when_it_is_sealed(
+    hub: Path, ours: Workspace, theirs: Workspace
+) -> None:
+    run(theirs, "wf_a")
+    exchange.push(theirs)
+    tip = record(theirs.ledger, "wf_a", end_draft()).head.tip
+    theirs.ledger.seal(keep=0)
+    assert "refs/runs/wf_a" in [one.there for one in exchange.push(theirs).of("sent")]
+    exchange.fetch(ours)
+    assert ours.find("origin/wf_a").head.tip == tip
+
+
+@pytest.mark.parametrize("keep", [0, 1])
+def test_a_run_of_ours_comes_back_as_no_news_although_it_has_gone_on(hub: Path, ours: Workspace, keep: int) -> None:
+    run(ours, "wf_a")
+    exchange.push(ours)
+    record(ours.ledger, "wf_a", end_draft())
+    ours.ledger.seal(keep=keep)
+    came = exchange.fetch(ours)
+    assert not [*came.new, *came.moved]
 
 
 def test_what_is_there_is_not_sent_again(hub: Path, ours: Workspace) -> None:

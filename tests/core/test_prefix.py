@@ -155,6 +155,19 @@ def test_of_calls_that_failed_at_once_none_is_adopted(first: str) -> None:
     assert results(longest(driver)) == ["before"]
 
 
+def test_a_question_that_expired_beside_the_failure_is_asked_again() -> None:
+    @workflow
+    async def body() -> Any:
+        return await parallel([bash("false", name="a", check=True), ask("Ship it?", key="ok", expires=60)])
+
+    driver = Driver(body)
+    late = driver.receipt_for(driver.call("ok"), error="nobody answered in time")
+    driver.record(late.model_copy(update={"status": "expired"}))
+    driver.answer("a", {"exit_code": 1, "stdout": "", "stderr": ""})
+    end(driver)
+    assert results(longest(driver)) == []
+
+
 def test_a_failed_call_is_found_behind_the_error_that_the_body_made_of_it() -> None:
     @workflow
     async def body() -> Any:

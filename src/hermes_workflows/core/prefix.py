@@ -158,7 +158,8 @@ def _first_of_its_like(receipts: Sequence[Receipt], seq: int, given: Collection[
 
 def _has_failed(receipt: Receipt) -> bool:
     output = receipt.output
-    return receipt.status == "failed" or (isinstance(output, dict) and bool(output.get("exit_code")))
+    expired = receipt.status == "expired" and receipt.error is not None  # without a default answer
+    return receipt.status == "failed" or expired or (isinstance(output, dict) and bool(output.get("exit_code")))
 
 
 def _first_cancel(receipts: Sequence[Receipt]) -> Receipt | None:

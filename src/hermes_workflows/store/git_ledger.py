@@ -199,6 +199,10 @@ class GitLedger:
         """The run that a commit belongs to, without its receipts. Raises NotFound, Conflict, IntegrityError."""
         return self._lookup.at(commit).head()
 
+    def sealed_tip(self, component: str) -> str:
+        """The newest commit of a sealed run, by the last part of its ref's name; "" when there is none."""
+        return self._sealed.tip(component)
+
     def write_tar(self, head: Head, target: Path) -> int:
         """A run's files as an archive; see `bundles`."""
         return write_tar(self._snapshots, head, target)
