@@ -11,13 +11,14 @@ export PYTHON
 # Tests and the demo start programs of their own: those must not take this make's job slots for theirs.
 unexport MAKEFLAGS MFLAGS MAKELEVEL
 
-.PHONY: help demo test test-agents test-hermes soak check format bench pictures docs clean
+.PHONY: help demo test test-agents test-hermes test-package soak check format bench pictures docs clean
 
 help:
 	@echo "make demo     the README's quickstart, in a temporary workspace"
 	@echo "make test     the tests"
 	@echo "make test-agents   the presets against the real agent programs, which it installs; ARGS=claude for one"
 	@echo "make test-hermes   the plugin in the real Hermes Agent, which it installs; HERMES_VERSION is obeyed"
+	@echo "make test-package   wheel and sdist outside the tree, on every Python found; ARGS=--lowest for the lowest dependencies"
 	@echo "make soak     a million operations beside a model (MODEL_OPERATIONS, MODEL_SEED), then three runners for five"
 	@echo "              minutes under everything; SOAK_SECONDS, SOAK_RUNS and SOAK_SEED are obeyed"
 	@echo "make check    format, lint, types, import rules, sizes"
@@ -42,6 +43,9 @@ test-agents:
 test-hermes:
 	@sh scripts/hermes_environment.sh $(HERMES_VENV) "$(HERMES_VERSION)"
 	@$(HERMES_VENV)/bin/python -m pytest tests/hermes -n auto $(ARGS)
+
+test-package:
+	@"$$(sh scripts/find-python.sh)" scripts/test_package.py $(ARGS)
 
 soak:
 	@sh scripts/environment.sh $(VENV) dev
