@@ -19,8 +19,8 @@ help:
 	@echo "make test-agents   the presets against the real agent programs, which it installs; ARGS=claude for one"
 	@echo "make test-hermes   the plugin in the real Hermes Agent, which it installs; HERMES_VERSION is obeyed"
 	@echo "make test-package   wheel and sdist outside the tree, on every Python found; ARGS=--lowest for the lowest dependencies"
-	@echo "make soak     a million operations beside a model (MODEL_OPERATIONS, MODEL_SEED), then three runners for five"
-	@echo "              minutes under everything; SOAK_SECONDS, SOAK_RUNS and SOAK_SEED are obeyed"
+	@echo "make soak     three runners for five minutes under everything; SOAK_SECONDS, SOAK_RUNS and SOAK_SEED are obeyed;"
+	@echo "              then a million operations beside a model, some hours; MODEL_OPERATIONS and MODEL_SEED are obeyed"
 	@echo "make check    format, lint, types, import rules, sizes"
 	@echo "make format   what check can mend by itself"
 	@echo "make bench    speed and memory against peers, never judged; ARGS=--quick for a look"
@@ -49,10 +49,10 @@ test-package:
 
 soak:
 	@sh scripts/environment.sh $(VENV) dev
-	@MODEL_OPERATIONS=$${MODEL_OPERATIONS:-1000000} \
-		$(BIN)/python -m pytest tests/model -s -o faulthandler_timeout=86400 $(ARGS)
 	@SOAK_SECONDS=$${SOAK_SECONDS:-300} SOAK_RUNS=$${SOAK_RUNS:-200} \
 		$(BIN)/python -m pytest tests/soak -s -o faulthandler_timeout=1800 $(ARGS)
+	@MODEL_OPERATIONS=$${MODEL_OPERATIONS:-1000000} \
+		$(BIN)/python -m pytest tests/model -s -o faulthandler_timeout=86400 $(ARGS)
 
 check:
 	@sh scripts/environment.sh $(VENV) dev
