@@ -21,6 +21,7 @@ from hermes_workflows.errors import IntegrityError
 from hermes_workflows.store.durability import disk_for
 from hermes_workflows.store.objects import Objects
 from hermes_workflows.store.pack_file import PackFile, Unreadable
+from hermes_workflows.store.packing import packing
 from hermes_workflows.store.packs import Packs
 
 
@@ -149,3 +150,17 @@ def test_a_missing_object_is_named(tmp_path: Path) -> None:
     folder = packed(tmp_path / "r.git")
     with pytest.raises(IntegrityError, match=r"object 0101\w+ is missing"):
         Objects(folder, disk_for(folder, "process")).read(b"\1" * 20, b"blob")
+
+
+def test_few_of_many_packs_are_mapped_at_a_time(tmp_path: Path) -> None:
+    repository, disk = tmp_path / "made", disk_for(tmp_path, "process")
+    subprocess.run(["git", "init", "-q", "--bare", str(repository)], check=True)
+    names = {}
+    for number in range(20):
+        objects = {bytes([number, each]) + bytes(18): (b"blob", b"%d" % number) for each in range(3)}
+        with packing(os.fspath(repository), objects, disk, disk.barrier()):
+            names |= objects
+    with closing(Packs(repository)) as packs:
+        assert all(packs.read(oid) == found for oid, found in names.items())
+        assert 0 < sum(pack.is_mapped for pack in packs._order) <= 8
+        assert all(packs.find(oid) == found for oid, found in names.items())

@@ -1,9 +1,9 @@
-"""One pack of git's, read: index of version 2 by halving, objects whole or as deltas, both files mapped.
+"""One pack of git's, read: index of version 2 by halving, objects whole or as deltas, files mapped.
 
 Histories are read by the thousand, and this takes a fifth of dulwich's time, whose way of applying deltas it shares.
 It reads what git and we write and nothing else: everything odd or damaged raises Unreadable, and dulwich then says
 what is wrong.
-Mapped files stay readable when `git gc` removes them.
+A pack is mapped while it is read from: after a burst there are hundreds, and what is mapped counts as memory.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _AT_ONCE = 128
 
 # git makes chains of 50, and none longer than this; a chain that bites its tail ends here as well.
 _LONGEST_CHAIN = 4096
-# A neighbour is the base of the next receipt. Bytes of bodies; a runner has a few packs open.
-_REMEMBERED = 4 << 20
+# A neighbour is the base of the next receipt. Bytes of bodies.
+_REMEMBERED = 1 << 20
 
 
 class Unreadable(Exception):
@@ -43,11 +43,8 @@ class PackFile:
     def __init__(self, index: str) -> None:
         """Open by the path of the index. Raises Unreadable, OSError."""
         self._index = _mapped(index)
-        try:
-            self._pack = _mapped(index.removesuffix(".idx") + ".pack")
-        except BaseException:
-            self._index.close()
-            raise
+        self._path = index.removesuffix(".idx") + ".pack"
+        self._pack: mmap.mmap | None = None
         self._bodies: dict[int, tuple[bytes, bytes]] = {}
         self._size = 0
         try:
@@ -64,17 +61,29 @@ class PackFile:
         try:
             offset = self._find(oid)
             return None if offset is None else self._at(offset)
+        except OSError as error:
+            raise Unreadable(f"{self._path}: {error}") from None  # git has removed it
         except (ApplyDeltaError, IndexError, KeyError, MemoryError, ValueError, struct.error, zlib.error) as error:
             raise Unreadable(f"{oid.hex()}: {error}") from None
 
+    @property
+    def is_mapped(self) -> bool:
+        return self._pack is not None
+
+    def release(self) -> None:
+        """Let go of what was read; the next `read` maps the pack again."""
+        if self._pack is not None:
+            self._pack.close()
+        self._pack = None
+        self._bodies, self._size = {}, 0
+
     def close(self) -> None:
+        self.release()
         self._index.close()
-        self._pack.close()
-        self._bodies.clear()
 
     def _checked_fanout(self) -> tuple[int, ...]:
         """Raises Unreadable for another format, and for two files that do not belong together."""
-        index, pack = self._index, self._pack
+        index, pack = self._index, self._data()
         if index[: len(_MAGIC)] != _MAGIC or len(index) < _NAMES or pack[:4] != b"PACK" or len(pack) < 32:
             raise Unreadable("another format")
         fanout: tuple[int, ...] = _FANOUT.unpack_from(index, len(_MAGIC))
@@ -85,7 +94,13 @@ class PackFile:
             raise Unreadable("another format")
         if index[-40:-20] != pack[-20:]:
             raise Unreadable("an index of another pack")
+        self.release()
         return fanout
+
+    def _data(self) -> mmap.mmap:
+        if self._pack is None:
+            self._pack = _mapped(self._path)
+        return self._pack
 
     def _find(self, oid: bytes) -> int | None:
         first, last = self._fanout[oid[0]], self._fanout[oid[0] + 1]
@@ -126,7 +141,7 @@ class PackFile:
 
     def _entry(self, offset: int) -> tuple[int, int, bytes]:
         """Kind, place of the base (for a delta) and inflated data of what begins at `offset`."""
-        pack = self._pack
+        pack = self._data()
         position, byte = offset + 1, pack[offset]
         kind, size, shift = byte >> 4 & 7, byte & 15, 4
         while byte & 0x80:
@@ -148,11 +163,11 @@ class PackFile:
         return kind, base, self._inflated(position, size)
 
     def _inflated(self, position: int, size: int) -> bytes:
-        inflater = zlib.decompressobj()
+        inflater, pack = zlib.decompressobj(), self._data()
         # Enough for all but what somebody has deflated oddly: then the rest of the pack is offered.
-        data = inflater.decompress(self._pack[position : position + size + (size >> 9) + 64], size + 1)
+        data = inflater.decompress(pack[position : position + size + (size >> 9) + 64], size + 1)
         if not inflater.eof and len(data) <= size:
-            data = zlib.decompressobj().decompress(self._pack[position:], size + 1)
+            data = zlib.decompressobj().decompress(pack[position:], size + 1)
         if len(data) != size:
             raise Unreadable("another size than is said")
         return data

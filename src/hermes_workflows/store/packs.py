@@ -24,6 +24,10 @@ from .pack_file import PackFile, Unreadable
 _KINDS = {1: b"commit", 2: b"tree", 3: b"blob", 4: b"tag"}
 
 
+# Packs that are mapped at a time: what is read together lies in few.
+_MAPPED = 8
+
+
 class Packs:
     """The packs of one repository. Thread-safe: its readers, which are not, are asked by one thread at a time."""
 
@@ -61,8 +65,14 @@ class Packs:
                 if pack is not self._order[0]:
                     self._order.remove(pack)
                     self._order.insert(0, pack)
+                    self._release()
                 return found
         return None
+
+    def _release(self) -> None:
+        mapped = [pack for pack in self._order if pack.is_mapped]
+        for pack in mapped[_MAPPED:]:
+            pack.release()
 
     def _look_again(self) -> bool:
         """Open packs that came since, close those that are gone; whether there is a new one that can be read."""
