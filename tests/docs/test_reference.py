@@ -132,6 +132,6 @@ def test_a_command_that_stands_in_a_sentence_is_there_with_its_options(page: Pat
         words = line.split()
         name = " ".join(words[:2]) if " ".join(words[:2]) in _COMMANDS else words[0]
         assert name in _COMMANDS, f"{name_of(page)}: hermes-workflows {line}"
-        options = _options(_COMMANDS[name])
+        options = {*_options(_COMMANDS[name]), "--help"}
         unknown = [word for word in words if word.startswith("--") and word not in options]
         assert unknown == [], f"{name_of(page)}: hermes-workflows {line}"

@@ -18,27 +18,16 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 from tests.contract.workspaces import Desk
 from tests.hermes.place import Inside, inside
+from tests.hermes.tabs import OpenedTab
 from tests.web.browser import fields_of, waiting_desk
 
 from hermes_workflows.hermes_plugin.tab import METHODS, ROUTE, Tab
-from hermes_workflows.web.opened import Opened
 
 __all__ = ["inside"]
 
 PLUGIN = "/api/plugins/hermes-workflows"
 PAGES = f"{PLUGIN}/pages"
 REVIEW = f"{PAGES}/reviews/wf/ok"
-
-
-class OpenedTab(Tab):
-    """A tab of a workspace in memory."""
-
-    def __init__(self, desk: Desk) -> None:
-        super().__init__()
-        self._desk = desk
-
-    def _every(self) -> Opened:
-        return Opened(self._desk.workspace.registry, [self._desk.workspace])
 
 
 class LogIn:

@@ -13,12 +13,12 @@ from starlette.middleware import Middleware
 from starlette.responses import FileResponse, HTMLResponse, Response
 from starlette.routing import Route
 from tests.contract.workspaces import Desk
+from tests.hermes.tabs import OpenedTab
 from tests.web.browser import waiting_desk
 from tests.web.real.tabs import DEADLINE, seen, served
 
 from hermes_workflows import hermes_plugin
-from hermes_workflows.hermes_plugin.tab import METHODS, ROUTE, Tab
-from hermes_workflows.web.opened import Opened
+from hermes_workflows.hermes_plugin.tab import METHODS, ROUTE
 
 SCRIPT = Path(hermes_plugin.__file__).parent / "folder" / "dashboard" / "index.js"
 # What Hermes gives its tabs, as far as ours asks for it; its fetch says who is logged in.
@@ -37,12 +37,6 @@ window.__HERMES_PLUGINS__ = {
   },
 };
 </script><script src="/index.js"></script>"""
-
-
-class OpenedTab(Tab):
-    def __init__(self, desk: Desk) -> None:
-        super().__init__()
-        self._opened = Opened(desk.workspace.registry, [desk.workspace])
 
 
 class LogIn:
