@@ -120,7 +120,7 @@ class Stage:
 def stopped(stage: Stage, folder: Path) -> GitLedger:
     patience = impatient(ours=0.1, theirs=1.0, stale=0.05, pause=0.01, monotonic=lambda: stage.now, sleep=stage.pause)
     ledger = open_git(folder, bursts=True, patience=patience)
-    ledger._ahead._guard = stage.lock()
+    ledger._ahead.guard = stage.lock()
     return ledger
 
 

@@ -79,7 +79,7 @@ class Ahead:
         self._restore = restore
         self._bursts: dict[str, _Burst] = {}
         self._newest: OrderedDict[str, tuple[str, float]] = OrderedDict()
-        self._guard = threading.RLock()
+        self.guard = threading.RLock()
         self._thread: threading.Thread | None = None
         self._durable = False
         _OPEN.add(self)
@@ -94,17 +94,23 @@ class Ahead:
     def takes(self, entries: Sequence[Entry], tip: Callable[[str], str | None]) -> bool:
         """Whether these entries go on with a burst, or begin one. Under the run's lock."""
         run_id = entries[0].run_id
+        if run_id in self._bursts:
+            return self.goes_on(entries)
         if any(entry.run_id != run_id or not _are_results(entry) for entry in entries):
             return False
-        burst = self._bursts.get(run_id)
-        if burst is not None:
-            return burst.file.size < _LARGEST
         last, when = self._newest.get(run_id, ("", 0.0))
         return bool(last) and self._patience.monotonic() - when < BEGINS_WITHIN and tip(run_id) == last
 
+    def goes_on(self, entries: Sequence[Entry]) -> bool:
+        """Whether these entries go on with a burst that is open. It stays so for whoever holds our `guard`."""
+        burst = self._bursts.get(entries[0].run_id)
+        if burst is None or burst.file.size >= _LARGEST:
+            return False
+        return all(entry.run_id == burst.run_id and _are_results(entry) for entry in entries)
+
     def added(self, run_id: str, tip: str) -> None:
         """We have just put the run to `tip`."""
-        with self._guard:
+        with self.guard:
             self._newest[run_id] = (tip, self._patience.monotonic())
             self._newest.move_to_end(run_id)
             if len(self._newest) > _REMEMBERED:
@@ -115,7 +121,7 @@ class Ahead:
 
         False, and nothing recorded, when the run went on elsewhere while this process was suspended. Raises OSError.
         """
-        with self._guard:
+        with self.guard:
             burst = self._bursts.get(run_id) or self._begin(run_id, old)
             if burst is None or not self._write(burst, old, tip, batch):
                 return False
@@ -128,7 +134,7 @@ class Ahead:
         if not self._bursts:
             return
         trouble: list[Exception] = []
-        with self._guard:
+        with self.guard:
             for burst in [self._bursts[run_id] for run_id in run_ids or list(self._bursts) if run_id in self._bursts]:
                 try:
                     self._put(burst)
@@ -142,7 +148,7 @@ class Ahead:
         """The last chance of this process; what cannot be put into git now is durable, and waits for the next one."""
         with contextlib.suppress(HermesError, OSError):
             self.land()
-        with self._guard:
+        with self.guard:
             for burst in self._bursts.values():
                 self._forget(burst)
                 burst.file.close()
@@ -151,7 +157,7 @@ class Ahead:
     def forked(self) -> None:
         """In a child that was forked: the bursts are its parent's, and the locks would outlive it here."""
         # The guard may be held by a thread that the child does not have.
-        self._guard, self._thread = threading.RLock(), None
+        self.guard, self._thread = threading.RLock(), None
         left, self._bursts = self._bursts, {}
         for burst in left.values():
             burst.file.close()
@@ -236,7 +242,7 @@ class Ahead:
 
     def look(self) -> bool:
         """Put into git what is due or wanted; whether there is more to come."""
-        with self._guard:
+        with self.guard:
             now = self._patience.monotonic()
             for burst in [burst for burst in self._bursts.values() if burst.due <= now or _is_wanted(burst)]:
                 burst.due = now + LANDS_WITHIN

@@ -271,6 +271,8 @@ class GitLedger:
         self, entries: Sequence[Entry], waiting: dict[str, list[int]], outcomes: dict[int, Outcome]
     ) -> None:
         """One attempt for all runs in `waiting`; those that are settled leave it."""
+        if self._go_on(entries, waiting, outcomes):
+            return
         with self._writing(waiting) as barrier, self.objects.gathering() as batch:
             ahead = self._bursts and len(waiting) == 1 and self._ahead.takes(entries, partial(self._tip, writing=True))
             if not ahead:
@@ -286,6 +288,21 @@ class GitLedger:
         for plan, done in zip(plans, moved, strict=True):
             if done:
                 outcomes.update(zip(waiting.pop(plan.run_id), plan.outcomes, strict=True))
+
+    def _go_on(self, entries: Sequence[Entry], waiting: dict[str, list[int]], outcomes: dict[int, Outcome]) -> bool:
+        """The same for a run whose burst is open: nobody else adds to it meanwhile, so no other lock is needed."""
+        if len(waiting) != 1:
+            return False
+        (run_id,) = waiting
+        with self._ahead.guard:
+            if not self._ahead.goes_on(entries):
+                return False
+            with _disk_errors(self.path), self.objects.gathering() as batch:
+                plan = self._plan_living(run_id, entries, batch.write)
+                if not fits(batch) or not self._record_ahead(plan, batch)[0]:
+                    return False
+        outcomes.update(zip(waiting.pop(run_id), plan.outcomes, strict=True))
+        return True
 
     def _plan_living(self, run_id: str, entries: Sequence[Entry], write: Write) -> Plan:
         tip = self._trust.current(run_id, self._tip(run_id, writing=True))
