@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
 from typing import Final
@@ -12,12 +12,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ...core.summary import RunSummary
-from ...core.usages import told
 from ...errors import HermesError
 from ...finding import split
 from ...workspace import Workspace
 from ..opened import Opened
-from ..rendering import page, segment, took
+from ..rendering import page
+from ..run_rows import Row, row_of
 from ..run_view import compare_href
 
 # Runs on one page of the list, and summaries that are read at a time.
@@ -31,19 +31,6 @@ class Asked:
     runs: tuple[str, ...] = ()
     last: int | None = None
     compare: tuple[tuple[str, str], ...] = ()
-
-
-@dataclass(frozen=True)
-class Row:
-    href: str
-    run_id: str
-    workflow: str
-    state: str
-    label: str
-    reason: str
-    started: str
-    took: str
-    cost: str
 
 
 @dataclass(frozen=True)
@@ -131,15 +118,5 @@ def _newest(workspace: Workspace) -> Iterator[RunSummary]:
 
 
 def _row(workspace: Workspace, run: RunSummary) -> Row:
-    state = workspace.observe(run)
-    return Row(
-        href=f"/runs/{segment(run.run_id)}",
-        run_id=run.run_id,
-        workflow=run.workflow,
-        state=state.state,
-        label=state.label,
-        reason=state.reason,
-        started=run.started_at or "",
-        took=took(run.started_at, run.finished_at, workspace.clock.now()),
-        cost=told(run.usage),
-    )
+    # An age is of the moment that a page is looked at.
+    return replace(row_of(run, workspace.observe(run), workspace.clock.now()), age="")

@@ -11,30 +11,14 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from ...core.state_rules import STATES
-from ...core.usages import told
 from ...store.wanted import Wanted
 from ..live import live
-from ..rendering import opened, page, segment, since, took
-from ..searching import Hit, Page, by_commit, find_runs, readable
+from ..rendering import opened, page
+from ..run_rows import Row, row_of
+from ..searching import Page, by_commit, find_runs, readable
 
 # Rows on one page.
 _PAGE: Final = 50
-
-
-@dataclass(frozen=True)
-class Row:
-    """One run. `age` is how long ago it was started, `took` how long it ran, or runs so far."""
-
-    href: str
-    run_id: str
-    workflow: str
-    state: str
-    label: str
-    reason: str
-    started: str
-    age: str
-    took: str
-    cost: str
 
 
 @dataclass(frozen=True)
@@ -91,7 +75,7 @@ def show(request: Request) -> Response:
         found = Page(tuple(by_commit(every, wanted.find)), None, 0)
     workflows = sorted({counts.workflow for each in every for counts in each.queue.counts()})
     view = Runs(
-        rows=tuple(map(_row, found.hits)),
+        rows=tuple(row_of(hit.summary, hit.state, hit.workspace.clock.now()) for hit in found.hits),
         wanted=wanted,
         newest=wanted.href() if wanted.after else "",
         older=wanted.href(found.after) if found.after else "",
@@ -100,22 +84,6 @@ def show(request: Request) -> Response:
         looked_at=found.looked_at if found.after and len(found.hits) < _PAGE else 0,
     )
     return page(request, "runs.html", view, live=now)
-
-
-def _row(hit: Hit) -> Row:
-    summary, state, now = hit.summary, hit.state, hit.workspace.clock.now()
-    return Row(
-        href=f"/runs/{segment(summary.run_id)}",
-        run_id=summary.run_id,
-        workflow=summary.workflow,
-        state=state.state,
-        label=state.label,
-        reason=state.reason,
-        started=summary.started_at or "",
-        age=since(summary.started_at, now),
-        took=took(summary.started_at, summary.finished_at, now),
-        cost=told(summary.usage),
-    )
 
 
 ROUTES: Final = (Route("/runs", show, name="runs"),)
