@@ -150,7 +150,7 @@ class Ahead:
             self.land()
         with self.guard:
             for burst in self._bursts.values():
-                self._forget(burst)
+                self._objects.hide(burst.batch)
                 burst.file.close()
             self._bursts.clear()
 
@@ -225,13 +225,10 @@ class Ahead:
 
     def _done(self, burst: _Burst) -> None:
         del self._bursts[burst.run_id]
-        self._forget(burst)
+        self._objects.hide(burst.batch)
         # Also where the folder refuses: with the lock gone, whoever meets the file finds its end in git.
         with contextlib.closing(burst.file):
             burst.file.remove()
-
-    def _forget(self, burst: _Burst) -> None:
-        self._objects.hide(burst.batch)
 
     def _watch(self) -> None:
         """Put bursts into git when they are due or wanted, until there is none; a disk that refuses is asked again."""

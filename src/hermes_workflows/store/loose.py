@@ -72,7 +72,7 @@ class LooseFiles:
         """Write a whole file under a new name; its open descriptor. Raises FileExistsError."""
         descriptor, temporary = self._open_new(folder)
         try:
-            _write_all(descriptor, data)
+            write_all(descriptor, data)
             if temporary:
                 os.link(temporary, path)
             else:
@@ -137,7 +137,8 @@ def deflate(content: bytes) -> bytes:
     return head + content + struct.pack(">I", zlib.adler32(content))
 
 
-def _write_all(descriptor: int, data: bytes) -> None:
+def write_all(descriptor: int, data: bytes) -> None:
+    """Write all of `data`, in as many pieces as the system takes it. Raises OSError."""
     view = memoryview(data)
     while view:
         view = view[os.write(descriptor, view) :]

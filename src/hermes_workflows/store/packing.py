@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from dulwich.pack import write_pack_index_v2
 
 from .durability import Barrier, Disk
-from .loose import deflate
+from .loose import deflate, write_all
 
 # From here on two files cost less than one an object (notes on the layout: about 16 receipts).
 # Fewer go loose: many small packs slow every reader.
@@ -82,9 +82,7 @@ def _put(temporary: str, path: str, data: bytes, disk: Disk) -> int:
     temporary += secrets.token_hex(8)
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o444)
     try:
-        view = memoryview(data)
-        while view:
-            view = view[os.write(descriptor, view) :]
+        write_all(descriptor, data)
         disk.sync_file(descriptor)
         os.rename(temporary, path)
     except OSError:
