@@ -14,7 +14,7 @@ import threading
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from importlib.machinery import SourceFileLoader
+from importlib.machinery import PathFinder, SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
 
@@ -76,6 +76,7 @@ def put_aside(found: Sources) -> None:
         versions.add(data)
         changed = changed or len(versions) > 1
     for module in found.modules:
+        _forget_namesakes(module.name)
         imported = sys.modules.get(module.name)
         origin = getattr(imported, "__file__", None)
         if imported is not None and (changed or origin is None or Path(origin).resolve() != module.path):
@@ -111,6 +112,7 @@ def import_module(name: str) -> ModuleType:
 def file_of(name: str) -> Path:
     """The source file of a module that can be imported. Raises CannotLoad, and NoSource for a part of Python."""
     with said_where(name):
+        _forget_namesakes(name)
         try:
             spec = importlib.util.find_spec(name)
         except ModuleNotFoundError as error:
@@ -158,6 +160,23 @@ def _forget(name: str) -> None:
     # A package's submodules go with it: they would not be attributes of the one that is imported next.
     for other in [other for other in sys.modules if other == name or other.startswith(f"{name}.")]:
         del sys.modules[other]
+
+
+def _forget_namesakes(name: str) -> None:
+    """The module of that name and the packages above it, where they came from elsewhere, another workspace's `flows`
+    say: `name` would be taken from there, or be looked for there. Namespace packages follow the path by themselves.
+    """
+    folders: Sequence[str] | None = None
+    parts = name.split(".")
+    for length in range(1, len(parts) + 1):
+        part = ".".join(parts[:length])
+        spec = PathFinder.find_spec(part, folders)
+        if spec is None:
+            return
+        imported = sys.modules.get(part)
+        if imported is not None and getattr(imported, "__file__", None) != spec.origin:
+            _forget(part)
+        folders = spec.submodule_search_locations
 
 
 def _is_stdlib(path: str) -> bool:

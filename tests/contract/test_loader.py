@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -53,6 +54,26 @@ def test_a_workflow_is_found_by_file_and_by_module(tmp_path: Path, ref: str) -> 
     loaded = loader(tmp_path, {"flows/a.py": FLOW.format(answer="a")}).load(ref)
     assert loaded.definition.qualname == "draft"
     assert list(loaded.sources) == ["flows/a.py"]
+
+
+@pytest.mark.parametrize("ref", ["flows.a:draft", "flows/a.py:draft"])
+@pytest.mark.parametrize("ours", [{}, {"flows/__init__.py": ""}], ids=["folder", "package"])
+@pytest.mark.parametrize(
+    "others",
+    [{"flows/a.py": ""}, {"flows/__init__.py": "", "flows/a.py": ""}, {"flows.py": ""}],
+    ids=["folder", "package", "module"],
+)
+def test_a_package_that_another_workspace_has_left_imported_is_not_in_the_way(
+    tmp_path: Path, others: dict[str, str], ours: dict[str, str], ref: str
+) -> None:
+    write(tmp_path / "others", others)
+    sys.path.insert(0, str(tmp_path / "others"))
+    importlib.import_module("flows" if "flows.py" in others else "flows.a")
+    sys.path.pop(0)
+    relative = FLOW.format(answer="a").replace("\n", "\nfrom .words import WORD\n", 1)
+    made = loader(tmp_path / "ours", {"flows/a.py": relative, "flows/words.py": "WORD = 1", **ours})
+    assert made.load(ref).definition.qualname == "draft"
+    assert sys.modules["flows.words"].__file__ == str(tmp_path / "ours" / "flows" / "words.py")
 
 
 def test_a_file_is_recorded_relative_to_the_workspace_from_wherever_it_was_named(tmp_path: Path) -> None:
