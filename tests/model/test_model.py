@@ -20,8 +20,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 from tests.contract.queues import FrozenClock
 from tests.contract.remotes import bare
+from tests.model.books import Time
 from tests.model.real import RealSite
-from tests.model.world import Refs, Refused, Run, Site, Time
+from tests.model.runs import Refs, Refused, Run
+from tests.model.world import Site
 
 from hermes_workflows.errors import HermesError
 from hermes_workflows.runner.slices import Decider, SliceLimits
