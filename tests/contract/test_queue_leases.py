@@ -216,3 +216,39 @@ def test_a_precedence_of_another_boot_means_nothing(shop: Shop) -> None:
     advanced_by_ada(shop)
     shop.clock.boot_id, shop.clock.seconds = "second-boot", 5.0
     assert shop.claim("bob") == ["r/"]
+
+
+def bodies_of_ada_and_bob(shop: Shop) -> None:
+    """Ada has the bodies of a1 and a2, and Bob has that of b; each asks for a call, a1 first."""
+    for runner, runs in (("ada", ["a1", "a2"]), ("bob", ["b"])):
+        for run in runs:
+            shop.offer(workflow(run))
+            shop.claim(runner)
+            shop.finish(f"{run}/", runner=runner)
+    for run in ("a1", "a2", "b"):
+        shop.offer(call(run, "x"))
+
+
+def test_who_has_a_runs_body_comes_first_to_its_calls(shop: Shop) -> None:
+    bodies_of_ada_and_bob(shop)
+    assert shop.claim("bob", 1) == ["b/x"]
+
+
+def test_nobody_stands_idle_for_another_runners_body(shop: Shop) -> None:
+    bodies_of_ada_and_bob(shop)
+    assert shop.claim("bob", 3) == ["b/x", "a1/x", "a2/x"]
+
+
+def test_who_takes_a_call_of_another_runners_run_has_its_body_from_then_on(shop: Shop) -> None:
+    bodies_of_ada_and_bob(shop)
+    shop.claim("bob", 3)
+    shop.offer(call("b", "y"), call("a1", "y"))
+    assert shop.claim("ada", 1) == ["b/y"]  # in turn, since Ada has neither body
+    shop.offer(call("a2", "y"))
+    assert shop.claim("bob", 1) == ["a1/y"]
+
+
+def test_a_call_that_has_waited_for_its_runs_body_waits_no_longer(shop: Shop) -> None:
+    bodies_of_ada_and_bob(shop)
+    shop.clock.advance(1.1)
+    assert shop.claim("bob", 1) == ["a1/x"]

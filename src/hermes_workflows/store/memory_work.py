@@ -9,7 +9,7 @@ from itertools import count
 from .liveness import Process, Standing, new_token
 from .queue_port import Claim, Lease, Work, WorkRow
 from .room import Room, is_suspect
-from .work_table import PRECEDENCE_SECONDS, Answer, Moment, lost_line
+from .work_table import LOOKS_FURTHER, PRECEDENCE_SECONDS, Answer, Moment, lost_line
 
 Name = tuple[str, str]
 
@@ -157,11 +157,19 @@ class MemoryWork:
         free = [row for row in self.rows.values() if self._claimable(row) and _wants(wanted, row.work)]
         free = [row for row in free if not row.kept_for_another(holder.runner, moment)]
         free.sort(key=lambda row: (not row.is_workflow, row.turn, row.number))
+        seen = free[: wanted.limit + LOOKS_FURTHER]
+        lately = moment.lately
+        seen.sort(
+            key=lambda row: (not row.is_workflow, self._is_anothers(row, holder.runner) and row.offered_at > lately)
+        )
+        free = [*seen, *free[len(seen) :]]
         in_use = [(row.work.kind, row.work.name, 1) for row in self.rows.values() if row.leased]
         room = Room(wanted.limits, lambda: in_use, lambda: holder.suspected() or any(map(is_suspect, just)))
         leases: list[Lease] = []
         for row in free:
             if len(leases) < wanted.limit and room.takes(row.work, len(row.losses(moment))):
+                if self._is_anothers(row, holder.runner):
+                    self.bodies[row.work.run_id] = holder.runner
                 leases.append(_lease(row, holder, moment))
         return leases
 
@@ -198,6 +206,10 @@ class MemoryWork:
 
     def _claimable(self, row: _Row) -> bool:
         return row.ready and not row.leased and not self.stuck(row.work.run_id)
+
+    def _is_anothers(self, row: _Row, runner: str) -> bool:
+        """Whether it is a call of a run whose body another runner has."""
+        return not row.is_workflow and self.bodies.get(row.work.run_id, runner) != runner
 
     def _place(self, row: _Row, work: Work, moment: Moment) -> None:
         turn = self._next_turn(work)

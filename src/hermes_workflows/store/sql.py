@@ -8,8 +8,8 @@ Rules the tables keep:
   lower than the lowest turn still waiting, nor than the run's own last one: that is round robin between runs,
   without a table of who came last.
 - `work.lost` is a JSON list that says which claimers were lost in a call; it starts anew with the row.
-- `bodies` says which runner last advanced a run and so may still hold its live body; that runner alone may claim the
-  run's workflow row until `work.preferred_until`.
+- `bodies` says which runner last advanced a run, or took a call of it, and so may still hold its live body; that runner
+  alone may claim the run's workflow row until `work.preferred_until`, and it comes first to the run's calls.
 - `runs.summary` and every other JSON column is a cache of receipts; nothing decides from it.
 - `runs_newest` has whatever a list of runs may be narrowed by, so a search reads that index and no row that it does not
   show: 100,000 runs in 40 ms. What has an index of its own is found by it, unless words are looked for.
@@ -196,14 +196,21 @@ EXPIRE = "UPDATE work SET state = 'ready' WHERE id = :id"
 DROP = "DELETE FROM work WHERE id = :id"
 # How many rows each limit could be about are leased.
 IN_USE = "SELECT kind, name, count(*) FROM work WHERE state = 'leased' GROUP BY kind, name"
+# A call is best executed where its run's body lives: elsewhere that must be rebuilt first. So among the first rows in
+# turn, those that another runner's body has lately asked for come last; nobody stands idle for it.
 _CLAIMABLE = """
-SELECT id, run_id, kind, name, key, fingerprint, visible_at, claims + 1 AS claims, lost, token, runner, holder, boot_id,
-    claimed_at
-FROM work
-WHERE state = 'ready' AND run_id NOT IN (SELECT run_id FROM stuck)
-    AND (:run_id IS NULL OR run_id = :run_id) AND (:kinds = '' OR instr(:kinds, '|' || kind || '|'))
-    AND (preferred IS NULL OR preferred = :runner OR preferred_until NOT BETWEEN :elapsed AND :precedence_ends){beside}
-ORDER BY kind <> 'workflow', turn, id LIMIT :limit
+SELECT * FROM (
+    SELECT id, run_id, kind, name, key, fingerprint, visible_at, claims + 1 AS claims, lost, token, runner, holder,
+        boot_id, claimed_at, turn, offered_at, kind <> 'workflow' AND EXISTS (
+            SELECT 1 FROM bodies WHERE bodies.run_id = work.run_id AND bodies.runner <> :runner) AS is_anothers
+    FROM work
+    WHERE state = 'ready' AND run_id NOT IN (SELECT run_id FROM stuck)
+        AND (:run_id IS NULL OR run_id = :run_id) AND (:kinds = '' OR instr(:kinds, '|' || kind || '|'))
+        AND (preferred IS NULL OR preferred = :runner OR preferred_until NOT BETWEEN :elapsed AND :precedence_ends)
+        {beside}
+    ORDER BY kind <> 'workflow', turn, id LIMIT :seen
+)
+ORDER BY kind <> 'workflow', is_anothers AND offered_at > :lately, turn, id LIMIT :limit
 """
 CLAIMABLE = _CLAIMABLE.format(beside="")
 # The same without what there is no room for (see `store.room`).

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from sqlite3 import Connection, Row
 from typing import Any, Literal
 
@@ -21,6 +22,11 @@ Answer = Literal["held", "withdrawn", "lost"]
 # How long the runner that last advanced a run has its workflow row to itself: it need not replay the body.
 PRECEDENCE_SECONDS = 0.2
 
+# For how long after it was offered a call is left to the runner that has its run's body, by whoever has other work;
+# and how many rows beyond those that it wants a claimer looks at for such work.
+LATELY_SECONDS = 1.0
+LOOKS_FURTHER = 24
+
 
 @dataclass(frozen=True)
 class Moment:
@@ -35,6 +41,11 @@ class Moment:
     def of(cls, clock: Clock) -> Moment:
         now = clock.now()
         return cls(now.timestamp(), render_time(now), clock.elapsed(), clock.boot_id)
+
+    @property
+    def lately(self) -> str:
+        """What was offered after this was offered lately."""
+        return render_time(datetime.fromtimestamp(self.now - LATELY_SECONDS, UTC))
 
     def precedence(self) -> dict[str, Any]:
         """A preference that ends later than this is one of another boot."""
@@ -159,6 +170,8 @@ def _claimable(
         "run_id": wanted.run_id,
         "kinds": f"|{'|'.join(wanted.kinds)}|" if wanted.kinds else "",
         "limit": limit,
+        "seen": limit + LOOKS_FURTHER,
+        "lately": moment.lately,
         "runner": holder.runner,
         **moment.precedence(),
     }
@@ -172,6 +185,8 @@ def _claim(connection: Connection, row: Row, lost: tuple[str, ...], holder: Hold
     lease = Lease(work_of(row), new_token(), row["claims"], lost)
     held = _held(lease.token, holder, moment)
     connection.execute(sql.CLAIM, {"id": row["id"], "lost": dump(list(lost)) if lost else None, **held})
+    if row["is_anothers"]:
+        connection.execute(sql.KEEP_BODY, {"run_id": row["run_id"], "runner": holder.runner})
     return lease
 
 
