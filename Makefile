@@ -11,7 +11,7 @@ export PYTHON
 # Tests and the demo start programs of their own: those must not take this make's job slots for theirs.
 unexport MAKEFLAGS MFLAGS MAKELEVEL
 
-.PHONY: help demo test test-agents test-hermes test-package soak check format bench pictures docs clean
+.PHONY: help demo test test-agents test-hermes test-package coverage soak check format bench pictures docs clean
 
 help:
 	@echo "make demo     the README's quickstart, in a temporary workspace"
@@ -19,6 +19,7 @@ help:
 	@echo "make test-agents   the presets against the real agent programs, which it installs; ARGS=claude for one"
 	@echo "make test-hermes   the plugin in the real Hermes Agent, which it installs; HERMES_VERSION is obeyed"
 	@echo "make test-package   wheel and sdist outside the tree, on every Python found; ARGS=--lowest for the lowest dependencies"
+	@echo "make coverage   the tests, measured with all their processes: every branch of core and store, 90 % elsewhere"
 	@echo "make soak     three runners for five minutes under everything; SOAK_SECONDS, SOAK_RUNS and SOAK_SEED are obeyed;"
 	@echo "              then a million operations beside a model, some hours; MODEL_OPERATIONS and MODEL_SEED are obeyed"
 	@echo "make check    format, lint, types, import rules, sizes"
@@ -34,7 +35,7 @@ demo:
 
 test:
 	@sh scripts/environment.sh $(VENV) dev
-	@$(BIN)/python -m pytest -n auto $(ARGS)
+	@$(BIN)/python -m pytest -n auto --dist loadgroup $(ARGS)
 
 test-agents:
 	@sh scripts/environment.sh $(VENV)
@@ -46,6 +47,13 @@ test-hermes:
 
 test-package:
 	@"$$(sh scripts/find-python.sh)" scripts/test_package.py $(ARGS)
+
+coverage:
+	@sh scripts/environment.sh $(VENV) dev
+	@rm -rf build/coverage && mkdir -p build/coverage
+	@$(BIN)/coverage run -m pytest -n auto --dist loadgroup $(ARGS)
+	@$(BIN)/coverage combine -q
+	@$(BIN)/python scripts/covered.py
 
 soak:
 	@sh scripts/environment.sh $(VENV) dev

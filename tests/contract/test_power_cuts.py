@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.contract.ledgers import end_draft, git, open_git, record, start, step_draft
+from tests.contract.ledgers import end_draft, git, impatient, open_git, record, start, step_draft
 from tests.contract.test_durability import needs_ext4
 
 from hermes_workflows.store import ahead, durability, objects
@@ -120,7 +120,7 @@ def test_no_power_cut_loses_what_was_acknowledged_or_damages_the_repository(
     for taken, acknowledged in camera.taken:
         repository = camera.develop(taken, tmp_path / "after" / "workflows.git")
         assert is_whole(repository)
-        found = open_git(repository.parent)
+        found = open_git(repository.parent, patience=impatient())
         assert [each.key for each in found.read("wf_a")[1] if each.key][: len(acknowledged)] == acknowledged
         record_more(found)
         assert is_whole(found.path)

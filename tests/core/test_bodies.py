@@ -92,3 +92,9 @@ def test_many_sections_leave_room_for_the_first_and_the_last() -> None:
     assert "summary" in made
     assert made.endswith("## Reviews\n\nthe end\n")
     assert made.count("```") % 2 == 0
+
+
+def test_a_text_that_ends_with_an_empty_line_is_cut_like_any_other() -> None:
+    made = body("# Run\n\n" + "a line\n\n" * 12_000)
+    assert size(made) <= LIMIT
+    assert re.search(r"a line\n\n_[\d,]+ characters of this section are left out here\._\n\n$", made)

@@ -72,6 +72,10 @@ def test_exponents_are_written_alike_under_every_orjson(number: float) -> None:
     assert dumps({"n": [number], "s": "1e16,\n 1e16"}) == written
 
 
+class Metres(float):
+    """What only looks like a number would read back as one, which is not what was written."""
+
+
 @pytest.mark.parametrize(
     ("value", "path"),
     [
@@ -82,6 +86,7 @@ def test_exponents_are_written_alike_under_every_orjson(number: float) -> None:
         ({"a": b""}, "/a"),
         ({"a": 10**1000}, "/a"),
         ([[object()]], "/0/0"),
+        ([Metres(1.5)], ""),
     ],
 )
 def test_what_is_no_json_is_refused_with_its_place(value: Any, path: str) -> None:

@@ -14,6 +14,7 @@ from hermes_workflows.core import layout
 from hermes_workflows.core.checks import CommitFacts, Finding, check_run
 from hermes_workflows.core.encoding import dumps
 from hermes_workflows.core.identity import code_identity, request_fingerprint
+from hermes_workflows.errors import IntegrityError
 
 
 def receipt(kind: str, seq: int, *, key: str = "", status: str = "completed", **fields: Any) -> bytes:
@@ -447,3 +448,23 @@ def test_a_question_whose_schema_is_none_is_found(returns: dict[str, Any]) -> No
     made = review(1, request=asked)
     found = findings(START, CommitFacts("c1", 1, {layout.request("q"): made}, message=files(1)))
     assert any(each.path == layout.request("q") and "not its request's" in each.message for each in found)
+
+
+def test_an_artifact_that_cannot_be_read_is_told_by_what_is_wrong_with_it() -> None:
+    def damaged(path: str) -> bytes:
+        raise IntegrityError(f"object of {path} is damaged")
+
+    output = {"name": "report", "sha256": "a" * 64, "size": 1, "media_type": "text/plain"}
+    request = {"name": "report"}
+    kept = receipt(
+        "artifact", 1, key="work", output=output, request=request, fingerprint=request_fingerprint("artifact", request)
+    )
+    commit = work(kept, message=said("artifact", "completed", 1, "work", "report"))
+    (found,) = check_run("wf_a", [START, commit], damaged)
+    assert found.message == f"object of {layout.artifact('a' * 64)} is damaged"
+
+
+def test_what_was_wrong_before_a_break_in_the_history_is_told_once() -> None:
+    wrong = work(step(1).rstrip(b"\n"))
+    again = replace(wrong, commit="c9", added={**START.added, **wrong.added}, whole=True)
+    assert [each.commit for each in findings(START, wrong, again) if each.path == "steps/work.json"] == ["c1"]

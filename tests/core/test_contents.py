@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from hermes_workflows.core import layout
+from hermes_workflows.core.contents import fault_of
 from hermes_workflows.core.encoding import dumps
-from hermes_workflows.core.receipts import Receipt, load
+from hermes_workflows.core.receipts import CallReceipt, Receipt, load
 from hermes_workflows.errors import IntegrityError
 
 KEPT = {"key": "ask", "kind": "review", "recorded": "fp1:a", "present": "fp1:b"}
@@ -101,3 +102,9 @@ def test_a_seq_that_no_run_reaches_is_refused(seq: int) -> None:
 @pytest.mark.parametrize("number", ["9" * 5000, "٣"])
 def test_a_number_in_a_path_is_a_short_one(number: str) -> None:
     assert layout.place(f"control/{number}-pause.json") is None
+
+
+@pytest.mark.parametrize("path", ["README.md", "artifacts/" + "a" * 64, "nowhere.json"])
+def test_where_no_receipt_may_lie_nobody_asks_what_fits_there(path: str) -> None:
+    receipt = CallReceipt(path=path, kind="step", key="a", status="completed", fingerprint="f", request={"name": "a"})
+    assert fault_of(receipt) is None

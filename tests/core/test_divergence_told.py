@@ -11,6 +11,7 @@ from tests.core.driving import Driver
 
 from hermes_workflows.authoring import Workflow, agent, parallel, workflow
 from hermes_workflows.core.divergence import explain
+from hermes_workflows.errors import Divergence
 
 
 def test_the_message_prints_the_ways_out_and_the_details_name_the_last_receipt_that_fits() -> None:
@@ -68,3 +69,7 @@ def test_the_explanation_holds_the_diff_the_line_and_the_ways_out() -> None:
         '+  "prompt": "Write on code",',
     ]
     assert lines[-1].startswith("1. restore the code")
+
+
+def test_what_only_differs_in_its_end_is_told_in_one_line_and_without_ways_out_that_are_none() -> None:
+    assert list(explain(Divergence("the run ends otherwise"))) == ["the run ends otherwise"]

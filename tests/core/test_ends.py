@@ -217,3 +217,16 @@ def test_a_group_of_errors_says_what_is_in_it() -> None:
     inner = ExceptionGroup("inner", [KeyError("k")])
     message = failing_with(ExceptionGroup("outer", [ValueError("v"), inner])).error.message
     assert message == "outer (2 sub-exceptions); ValueError: v; KeyError: 'k'"
+
+
+def test_of_a_large_group_the_first_errors_are_told_and_the_others_counted() -> None:
+    message = failing_with(ExceptionGroup("many", [ValueError(str(number)) for number in range(7)])).error.message
+    assert message.endswith("; ValueError: 4; and 2 more")
+
+
+def test_of_a_traceback_beyond_measure_the_end_is_kept_without_a_secret_at_the_cut() -> None:
+    end = failing_with(ValueError("hunter2-hunter2 " * 40_000 + "the end"))
+    assert end.traceback is not None
+    assert end.traceback.endswith("[redacted:PASSWORD] the end\n")
+    assert len(end.traceback) <= 20_000
+    assert "hunter2" not in end.traceback

@@ -71,6 +71,44 @@ def test_a_body_that_swallows_everything_is_left_and_reported_never_hung(stubbor
     Driver.alive.clear()
 
 
+def test_a_generator_that_swallows_everything_is_left_and_reported() -> None:
+    @workflow
+    async def body() -> Any:
+        async def stubborn() -> AsyncIterator[int]:
+            with suppress(BaseException):
+                yield 1
+            while True:
+                with suppress(BaseException):
+                    await one()
+
+        generator = stubborn()
+        await anext(generator)
+        await two()
+
+    (left,) = Driver(body).live.evict()
+    assert left.startswith("async generator test_a_generator_that_swallows")
+    assert left.endswith(".stubborn")
+    Driver.alive.clear()
+
+
+def test_a_task_made_in_a_cleanup_looks_like_one_and_never_starts() -> None:
+    @workflow
+    async def body() -> Any:
+        try:
+            await one()
+        finally:
+            task = asyncio.get_running_loop().create_task(two(), name="late")  # type: ignore[arg-type]
+            task.set_name("later")
+            seen.extend([task.get_name(), task.get_coro(), task.cancelling(), task.uncancel(), task.done()])
+            await parallel([two()])
+
+    seen: list[Any] = []
+    driver = Driver(body)
+    assert driver.live.evict() == []
+    assert seen == ["hermes:unnamed", None, 0, 0, False]
+    assert driver.requested == ["one"]
+
+
 def test_tasks_are_taken_down_newest_first_and_each_in_its_own_context() -> None:
     variable: contextvars.ContextVar[int] = contextvars.ContextVar("variable")
 

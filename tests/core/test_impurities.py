@@ -65,6 +65,7 @@ def told(code: str, before: str = "") -> list[str]:
         ("len(SEEN)", "the global SEEN, which changes,"),
         ("SEEN.append(1)", "the global SEEN, which changes,"),
         ("[x for x in {1, 2}]", "iterating over a set"),
+        ("for x in {1, 2}: pass", "iterating over a set"),
         ("list({x for x in inputs} | set(inputs))", "iterating over a set"),
         ("names = set(inputs); [x for x in names]", "iterating over a set"),
         ("import hermes_workflows.authoring as a; a.prompt_file(inputs)", "prompt_file() of a computed name"),
@@ -129,3 +130,67 @@ async def flow():
 
 def test_modules_without_a_workflow_are_nobodys_body() -> None:
     assert impurities([module("import time\ndef f():\n    return time.time()\n")]) == []
+
+
+def test_what_two_bodies_call_is_told_once() -> None:
+    text = """
+import random
+from hermes_workflows import workflow
+
+def helper():
+    return random.random()
+
+@workflow
+async def first():
+    return helper()
+
+@workflow
+async def second():
+    return helper()
+"""
+    assert [each.line for each in impurities([module(text)])] == [6]
+
+
+def test_names_are_followed_into_the_package_around_a_module() -> None:
+    package = SourceModule("flows", "flows/__init__.py", ast.parse("from .parts import helper\n" + FLOW))
+    inside = SourceModule("flows.one", "flows/one.py", ast.parse("from .parts import helper\n" + FLOW))
+    above = SourceModule("flows.deep.two", "flows/deep/two.py", ast.parse("from ..parts import helper\n" + FLOW))
+    parts = module("import time\ndef helper():\n    return time.time()\n", "flows.parts")
+    for each in (package, inside, above):
+        assert [(found.path, found.line) for found in impurities([each, parts])] == [("flows.parts.py", 3)]
+
+
+FLOW = """
+from hermes_workflows import workflow
+@workflow
+async def flow():
+    return helper()
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "code"),
+    [
+        ("NAMES = list()\ndef fill():\n    NAMES.append(1)\n", "NAMES"),
+        ("NAMES: dict = {}\ndef fill():\n    NAMES[1] = 2\n", "NAMES"),
+        ("NAMES = [1 for _ in ()]\ndef fill():\n    global NAMES\n    NAMES = []\n", "NAMES"),
+        ("NAMES = {1}\ndef fill():\n    del NAMES[1]\n", "NAMES"),
+    ],
+)
+def test_a_global_that_some_function_changes_is_told_however_it_is_changed(before: str, code: str) -> None:
+    (what,) = told(code, before)
+    assert "NAMES" in what
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "NAMES, OTHER = [], []\ndef fill():\n    OTHER[0] = 1\n",
+        "NAMES = (1,)\ndef fill():\n    NAMES[0]\n",
+        "NAMES: list\ndef fill():\n    NAMES.sort\n",
+        "NAMES = []\ndef fill(NAMES):\n    NAMES.append(1)\n",
+        "NAMES = []\ndef fill():\n    made().NAMES.append(1)\n",
+    ],
+)
+def test_a_global_that_nobody_changes_is_left_alone(before: str) -> None:
+    assert told("NAMES", before) == []

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import sys
 import threading
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -391,6 +392,59 @@ def test_eager_tasks_are_refused() -> None:
             return error.message
 
     assert "asyncio.Task()" in result_of(body)
+
+
+def test_the_loop_makes_no_eager_tasks_either() -> None:
+    @workflow
+    async def body() -> Any:
+        with closing(child()) as coro:
+            asyncio.get_running_loop().create_task(coro, eager_start=True)  # type: ignore[call-arg]
+
+    assert "leave eager_start out" in failure_of(body).message
+
+
+async def child() -> int:
+    return await one()
+
+
+def test_a_task_that_the_loop_is_asked_for_by_name_has_it_in_its_keys() -> None:
+    @workflow
+    async def body() -> Any:
+        return await asyncio.get_running_loop().create_task(child(), name="named")
+
+    assert Driver(body).open == ["named/one"]
+
+
+def test_a_callback_that_was_cancelled_is_not_called() -> None:
+    @workflow
+    async def body() -> Any:
+        loop, called = asyncio.get_running_loop(), asyncio.Event()
+        said: list[str] = []
+        loop.call_soon(said.append, "cancelled").cancel()
+        loop.call_soon(called.set)
+        await called.wait()
+        return said
+
+    assert result_of(body) == []
+
+
+def test_libraries_that_ask_the_loop_how_it_is_hear_that_it_runs() -> None:
+    @workflow
+    async def body() -> Any:
+        loop = asyncio.get_running_loop()
+        return [loop.is_running(), loop.is_closed(), loop.get_debug()]
+
+    assert result_of(body) == [True, False, False]
+
+
+def test_a_call_reads_the_same_in_every_replay() -> None:
+    @workflow
+    async def body() -> Any:
+        call = one()
+        await call
+        return repr(call)
+
+    assert result_of(body) == "<step call one>"
 
 
 def test_primitives_outside_a_body_say_where_they_belong() -> None:

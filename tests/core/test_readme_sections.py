@@ -132,3 +132,18 @@ def test_it_says_what_code_began_the_run_and_how_to_go_on() -> None:
     assert "Begun by code `3f2a91c0aaaa` (in `source/`), Python `3.11`, the project at commit `ab12`." in shown
     assert "hermes-workflows replay wf" in shown
     assert "reproduce" not in shown
+
+
+def test_of_evidence_beyond_measure_the_newest_is_shown_and_of_the_older_ones_that_it_is_there() -> None:
+    long = [Evidence(title=f"draft {number}", value="a line\n" * 2000) for number in range(4)]
+    older = question(5, prompt="The old one?", evidence=long)
+    newer = question(6, prompt="The new one?", evidence=long)
+    newer = newer.model_copy(update={"path": layout.request("later"), "key": "later"})
+    shown = readme(older, newer)
+    assert shown.count("> a line") > 1000
+    assert "### `ok`\n\n`The old one?`, shown by `show`." in shown
+    assert "### `later`\n\n> The new one?" in shown
+
+
+def test_bytes_in_a_value_are_told_by_their_number() -> None:
+    assert "1,024 bytes" in readme(question(input={"photo": b"x" * 1024}))

@@ -14,6 +14,7 @@ import pytest
 
 from hermes_workflows.core.encoding import Plain
 from hermes_workflows.core.redaction import RedactingStream, Redactor
+from hermes_workflows.core.token_shapes import base64_core
 
 AWKWARD = 'pa"ss\\wo/rd é+x9Zq& 🔑'
 TOKEN = "Zx81-abcDEF_0123/45+6"
@@ -361,3 +362,41 @@ def test_a_secret_far_into_one_long_line_is_found() -> None:
     clean, stream = streamed(hidden(TOKEN), data, iter(lambda: 10_000, 0))
     assert clean == b"z" * 700_000 + b"[redacted:PW]" + b"z" * 700_000
     assert stream.counts == {"PW": 1}
+
+
+@pytest.mark.parametrize("empty", ["", " ", "\n"])
+def test_a_secret_of_white_space_is_none(empty: str) -> None:
+    assert Redactor({"NOTHING": empty}).text(f"a{empty}b") == f"a{empty}b"
+
+
+def test_a_short_secret_is_found_in_clear_and_not_in_every_base64() -> None:
+    assert Redactor({"PIN": "7q"}).text("7q N3E=") == "[redacted:PIN] N3E="
+
+
+@pytest.mark.parametrize("secret", ["pw?~pw?~pw", "pw>>pw>>pw"])
+@pytest.mark.parametrize("encode", [base64.b64encode, base64.urlsafe_b64encode])
+def test_both_alphabets_of_base64_are_one(secret: str, encode: Callable[[bytes], bytes]) -> None:
+    for before in (b"", b"a", b"ab"):
+        assert "[redacted:NAME]" in Redactor({"NAME": secret}).text(encode(before + secret.encode()).decode())
+
+
+def test_a_secret_that_is_no_unicode_is_found() -> None:
+    secret = "\ud800xyz-secret"
+    assert Redactor({"NAME": secret}).text(f"a {secret} b") == "a [redacted:NAME] b"
+
+
+def test_the_middle_of_encoded_text_is_no_beginning_of_a_token() -> None:
+    # What stands before it decides how it is read; here nothing, or nothing of base64, does.
+    core = base64_core(b"ghp_" + b"a1" * 16, 1).decode()
+    assert [Redactor().text(before + core) for before in ("", "!")] == [core, "!" + core]
+
+
+def test_a_name_that_is_told_again_makes_no_other_redactor() -> None:
+    redactor = Redactor({"NAME": "hunter2-hunter2"})
+    assert redactor.extended({"NAME": "hunter2-hunter2"}) is redactor
+
+
+def test_a_text_that_shows_another_token_at_each_look_is_looked_at_four_times() -> None:
+    # Each of these begins a word only when the one before it is gone, and may be 4,096 characters long.
+    tokens = "".join("sk-" + "a1" * 2048 for _ in range(6))
+    assert Redactor().text(tokens) == "[redacted:api-key]" * 4 + tokens[4 * 4099 :]

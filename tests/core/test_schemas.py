@@ -19,6 +19,7 @@ from tests.core.kinds import Draft, Level, Node, Note, Open, Place, Point, Right
 from hermes_workflows.core.canonical import dumps
 from hermes_workflows.core.encoding import Plain
 from hermes_workflows.core.fingerprints import fingerprint
+from hermes_workflows.core.schemas import reduced_schema
 from hermes_workflows.core.values import ValueMismatch, check_schema, codec_for
 from hermes_workflows.errors import InvalidInput
 
@@ -285,3 +286,25 @@ def test_an_answer_nested_too_deep_is_refused_and_no_crash() -> None:
         answer = {"value": 1, "children": [answer]}
     reasons = check_schema(answer, codec_for(Node).json_schema)
     assert reasons in ([], [("", "is nested too deep to be checked")])
+
+
+def test_a_type_that_says_by_itself_that_it_is_closed_stays_so() -> None:
+    class Closed(pydantic.BaseModel, extra="forbid"):
+        x: int
+
+    assert codec_for(Closed).json_schema["additionalProperties"] is False
+    with pytest.raises(ValueMismatch):
+        codec_for(Closed).from_plain({"x": 1, "y": 2})
+
+
+@pytest.mark.parametrize("reference", ["#/$defs/absent", "https://example.invalid/schema", "#/properties/a"])
+def test_a_reference_that_leads_to_no_definition_stays_as_it_was_written(reference: str) -> None:
+    assert reduced_schema({"$ref": reference, "$defs": {"there": {}}}) == {"$ref": reference}
+
+
+def test_an_answer_beyond_the_stack_is_refused_and_no_crash() -> None:
+    answer: Plain = {}
+    for _ in range(sys.getrecursionlimit()):
+        answer = {"more": answer}
+    schema = {"$ref": "#/$defs/tree", "$defs": {"tree": {"additionalProperties": {"$ref": "#/$defs/tree"}}}}
+    assert check_schema(answer, schema) == [("", "is nested too deep to be checked")]

@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import collections
 import datetime as dt
+import enum
 import fractions
 import ipaddress
 import pathlib
 import re
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Annotated, Any, Literal, Optional, Union
 
@@ -229,7 +230,18 @@ class NotForPydantic:
     pass
 
 
-@pytest.mark.parametrize("tp", [NotForPydantic, list[NotForPydantic], list["Unknown"], Iterator[int]], ids=str)  # type: ignore[name-defined] # noqa: F821
+class Odd(enum.Enum):
+    """A choice that no receipt can hold."""
+
+    ONE = object()
+
+
+UNKNOWN: Any = list["Unknown"]  # type: ignore[name-defined] # noqa: F821
+
+
+@pytest.mark.parametrize(
+    "tp", [NotForPydantic, list[NotForPydantic], UNKNOWN, Iterator[int], Iterable[int], Odd], ids=str
+)
 def test_a_type_that_cannot_be_read_is_refused_where_it_is_declared(tp: Any) -> None:
     with pytest.raises(InvalidInput) as refusal:
         codec_for(tp)
@@ -263,3 +275,55 @@ def test_an_integer_may_stand_for_a_float_and_is_stored_as_one() -> None:
 
 def test_a_dict_may_stand_for_a_dataclass_and_gets_its_defaults() -> None:
     assert codec_for(list[Point]).to_plain([{"x": 1}, Point(2)]) == [{"x": 1, "y": "q"}, {"x": 2, "y": "q"}]  # type: ignore[list-item]
+
+
+class Unwritable(pydantic.BaseModel):
+    x: int
+
+    @pydantic.field_serializer("x")
+    def broken(self, value: int) -> int:
+        raise ValueError(f"not {value}")
+
+
+def test_a_serializer_that_fails_is_named_with_what_it_said() -> None:
+    with pytest.raises(UnstorableValue, match=r"the serializer of Unwritable failed: .*not 1"):
+        plain(Unwritable(x=1))
+
+
+def test_an_object_whose_field_was_taken_away_is_refused_by_its_name() -> None:
+    point = Point(1)
+    object.__delattr__(point, "x")
+    with pytest.raises(UnstorableValue, match="a Point without its field 'x'"):
+        plain(point)
+
+
+@pytest.mark.parametrize(
+    ("value", "path"), [(object(), ""), ({"a": [object()]}, "/a/0"), ({"a": float("nan"), "b": None}, "/a")]
+)
+def test_what_no_receipt_can_hold_is_no_value_of_any_type(value: Any, path: str) -> None:
+    with pytest.raises(UnstorableValue) as refusal:
+        codec_for(Any).from_plain(value)
+    assert refusal.value.path == path
+
+
+def test_an_integer_beyond_64_bits_is_read_exactly() -> None:
+    assert codec_for(int).from_plain(10**30) == 10**30
+
+
+class Cat(pydantic.BaseModel):
+    lives: int
+
+
+class Dog(pydantic.BaseModel):
+    tricks: int
+
+
+def _animal(value: Any) -> str:
+    return "cat" if "lives" in (value if isinstance(value, dict) else vars(value)) else "dog"
+
+
+def test_a_union_that_its_author_decides_is_read_by_the_label() -> None:
+    labelled = Annotated[Cat, pydantic.Tag("cat")] | Annotated[Dog, pydantic.Tag("dog")]
+    codec = codec_for(Annotated[labelled, pydantic.Discriminator(_animal)])
+    for animal in (Cat(lives=9), Dog(tricks=2)):
+        assert codec.from_plain(codec.to_plain(animal)) == animal

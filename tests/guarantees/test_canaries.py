@@ -20,6 +20,9 @@ from hermes_workflows.web.opened import Opened
 from hermes_workflows.web.settings import WebSettings
 from hermes_workflows.workspace import Surroundings
 
+# The workspace takes as long to make as half of all that is asked of it: one worker makes it, and asks.
+pytestmark = pytest.mark.xdist_group("canaries")
+
 UNHURT = ("run", "work", "signal", "answer", "fork", "list", "log", "show", "bundle", "tar", "pages", "push", "publish")
 
 

@@ -75,9 +75,8 @@ def _cut(section: _Section, share: int, whole: str) -> str:
     if section.size <= share:
         return "".join(section.blocks)
     kept: list[str] = []
-    for block in section.blocks:
-        if share < size(block):
-            break
+    # Not all of them fit, or there would be nothing to cut.
+    while share >= size(block := section.blocks[len(kept)]):
         kept.append(block)
         share -= size(block)
     left_out = section.size - sum(map(size, kept))

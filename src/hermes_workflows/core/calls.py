@@ -124,9 +124,6 @@ class Call(Generic[T_co]):
         # Calls in sets must iterate in one order in every process (tasks.py).
         return self.number
 
-    def __eq__(self, other: object) -> bool:
-        return self is other
-
     def __repr__(self) -> str:
         return f"<{self.kind} call {self.key}>"
 

@@ -23,8 +23,7 @@ _Step = tuple[str, int, int, int, int]
 
 
 class _Absent:
-    def __repr__(self) -> str:
-        return "ABSENT"
+    """A value that is not there, where None is one."""
 
 
 ABSENT: Final = _Absent()

@@ -194,10 +194,7 @@ def decode_base64(run: bytes) -> bytes:
     """What a run of either alphabet says, padded or cut off or not."""
     body = run.rstrip(b"=").translate(_TO_STANDARD)
     body = body[: len(body) - (len(body) % 4 == 1)]
-    try:
-        return base64.b64decode(body + b"=" * (-len(body) % 4))
-    except ValueError:
-        return b""
+    return base64.b64decode(body + b"=" * (-len(body) % 4))
 
 
 _ENCODED = tuple((base64_core(beginning, place), place) for beginning in _BEGINNINGS for place in range(3))

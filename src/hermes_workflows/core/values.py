@@ -46,9 +46,6 @@ class TypeCodec(Generic[T]):
             self._adapter: pydantic.TypeAdapter[T] = pydantic.TypeAdapter(tp)
             self._validators = StrictValidators(self._adapter)
 
-    def __repr__(self) -> str:
-        return f"TypeCodec({self.type_name})"
-
     @functools.cached_property
     def json_schema(self) -> dict[str, Any]:
         """For forms and agents: with titles, descriptions and defaults. Shared; do not change it."""
