@@ -6,8 +6,10 @@ import base64
 import hashlib
 import math
 from collections import Counter, OrderedDict
-from enum import IntEnum, StrEnum
+from datetime import date
+from enum import Enum, IntEnum, StrEnum
 from typing import Any
+from uuid import UUID
 
 import pytest
 from hypothesis import given, settings
@@ -137,6 +139,29 @@ def test_what_extends_a_plain_type_is_stored_as_that_type() -> None:
     value: Any = {"enum": Colour.RED, "int": Size.BIG, "count": Counter("aab"), "ordered": OrderedDict(b=1, a=2)}
     back = decode(stored({**value, "names": Names(["a"])})[0], no_blobs)
     assert same(back, {"enum": "red", "int": 3, "count": {"a": 2, "b": 1}, "ordered": {"b": 1, "a": 2}, "names": ["a"]})
+
+
+class Shade(Enum):
+    DARK = "dark"
+
+
+@pytest.mark.parametrize(
+    "refused", [(1, 2), math.nan, math.inf, UUID(int=1), Shade.DARK, date(2026, 1, 1), {1}, {1: 2}]
+)
+@pytest.mark.parametrize("size", [1, 100_000], ids=["short", "long"])
+def test_what_is_like_something_plain_is_refused_in_short_values_and_in_long_ones(refused: Any, size: int) -> None:
+    with pytest.raises(UnstorableValue):
+        encode(["x" * size, refused], {})
+
+
+@pytest.mark.parametrize("size", [1, 100_000], ids=["short", "long"])
+def test_a_stored_form_shares_nothing_that_may_still_change(size: int) -> None:
+    value: Plain = {"list": [1, {"more": "x" * size}]}
+    json = encode(value, {})
+    assert same(json, encode(value, {}))
+    assert isinstance(json, dict)
+    assert json is not value
+    assert json["list"] is not value["list"]
 
 
 def nested(levels: int) -> Plain:

@@ -35,6 +35,7 @@ _OPTIONS = (
 # Older versions of orjson write 1e16, newer ones 1e+16; a fingerprint must not depend on the installed one.
 _WRITES_PLUS = orjson.dumps(1e16) == b"1e+16"
 _EXPONENT = re.compile(rb"(?m)((?:^|[ ])-?[0-9](?:\.[0-9]+)?e)([0-9]+,?)$")
+_STRICTLY = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_SUBCLASS
 _TOO_DEEP = b"\n" + b"  " * (MAX_DEPTH + 1)
 _SHOWN_PARTS = 20
 _BOM = b"\xef\xbb\xbf"
@@ -111,6 +112,23 @@ def dumps(stored: Json) -> bytes:
     if _TOO_DEEP in data or (b"null" in data and not is_finite(stored)):
         return _dumps_with_care(stored)
     return data
+
+
+def copied(value: object, *, max_bytes: int, max_depth: int) -> Json:
+    """A copy of a value that JSON says exactly and in one line, or None: of these, nothing needs another form.
+
+    Not for what has a key or a text with a `$`, a line end, a quote or a backslash in it, for more than `max_bytes`
+    bytes or `max_depth` containers, nor for what is None itself. A tenth of the time that a walk takes.
+    """
+    try:
+        data = orjson.dumps(value, option=_STRICTLY)
+    except TypeError:
+        return None
+    if b"$" in data or b"\\" in data or len(data) > max_bytes or data.count(b"{") + data.count(b"[") > max_depth:
+        return None
+    copy: Json = orjson.loads(data)
+    # Tuples, members of an Enum, NaN: orjson writes something for them, and it is not what they are.
+    return copy if copy == value else None
 
 
 def parse(data: bytes, *, max_bytes: int = 20 << 20) -> Json:

@@ -26,6 +26,7 @@ from .canonical import (
     check_key,
     check_number,
     check_text,
+    copied,
     dumps,
     parse,
     pointer,
@@ -61,6 +62,9 @@ def encode(value: Plain, blobs: dict[str, bytes], *, limits: Limits = _DEFAULT_L
     Raises `UnstorableValue` naming the place: NaN, infinities, lone surrogates, keys that are not text, integers of
     more than 1,000 digits, nesting beyond `MAX_VALUE_DEPTH`, a blob over its limit, any other type.
     """
+    copy = copied(value, max_bytes=limits.string_bytes, max_depth=MAX_VALUE_DEPTH)
+    if copy is not None:
+        return copy
     try:
         return _Encoder(blobs, limits).value(value, 0)
     except Refused as refused:
