@@ -156,17 +156,17 @@ def grown(known: Ran | None, receipt: Receipt) -> Ran:
     """The call with what one more of its receipts says."""
     execution = receipt.execution
     ran = known or Ran(receipt.key, receipt.kind, name_of(receipt), after=execution.requested_after)
-    if receipt.kind == "review" and receipt.role is Role.NOTE:
-        ran = replace(ran, since=execution.started_at)
-    used = execution.usage.model_dump() if execution.usage else {}
-    ran = replace(
-        ran,
-        seq=receipt.seq,
-        usage=added(ran.usage, used) if used else ran.usage,
-        attempts=max(ran.attempts, execution.attempt or 0),
-        child=ran.child or execution.child,
-    )
-    return _ended(ran, receipt) if receipt.role is Role.RESULT else ran
+    # Made once: a frozen object of this size takes longer than everything else that is done for most receipts.
+    new: dict[str, Any] = {"seq": receipt.seq, "child": ran.child or execution.child}
+    if execution.attempt:
+        new["attempts"] = max(ran.attempts, execution.attempt)
+    if execution.usage:
+        new["usage"] = added(ran.usage, execution.usage.model_dump())
+    if receipt.role is Role.RESULT:
+        new.update(_ended(ran, receipt))
+    elif receipt.kind == "review" and receipt.role is Role.NOTE:
+        new["since"] = execution.started_at
+    return replace(ran, **new)
 
 
 def tree_of(calls: Iterable[Ran]) -> Branch:
@@ -233,19 +233,19 @@ def _line(receipt: Receipt) -> Line:
     )
 
 
-def _ended(ran: Ran, receipt: Receipt) -> Ran:
+def _ended(ran: Ran, receipt: Receipt) -> dict[str, Any]:
+    """What its result says of a call."""
     execution = receipt.execution
-    return replace(
-        ran,
-        name=ran.name or name_of(receipt),
-        status=receipt.status,
-        seconds=_seconds(ran, execution),
-        error=receipt.error.message if receipt.error else None,
-        exit_code=_exit_code(receipt),
-        mock=bool(execution.mock),
-        texts=texts_of(receipt.output) if receipt.kind in _DRAFTING else (),
-        transcript=tuple(transcript_of(receipt, _TRANSCRIPT, streams=True)),
-    )
+    return {
+        "name": ran.name or name_of(receipt),
+        "status": receipt.status,
+        "seconds": _seconds(ran, execution),
+        "error": receipt.error.message if receipt.error else None,
+        "exit_code": _exit_code(receipt),
+        "mock": bool(execution.mock),
+        "texts": texts_of(receipt.output) if receipt.kind in _DRAFTING else (),
+        "transcript": tuple(transcript_of(receipt, _TRANSCRIPT, streams=True)),
+    }
 
 
 def _exit_code(receipt: Receipt) -> int:
