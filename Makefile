@@ -59,6 +59,7 @@ soak:
 	@sh scripts/environment.sh $(VENV) dev
 	@SOAK_SECONDS=$${SOAK_SECONDS:-300} SOAK_RUNS=$${SOAK_RUNS:-200} \
 		$(BIN)/python -m pytest tests/soak -s -o faulthandler_timeout=1800 $(ARGS)
+	@FAILING_CALLS_APART=1 $(BIN)/python -m pytest tests/contract/test_failing_calls.py -o faulthandler_timeout=1800 $(ARGS)
 	@MODEL_OPERATIONS=$${MODEL_OPERATIONS:-1000000} \
 		$(BIN)/python -m pytest tests/model -s -o faulthandler_timeout=86400 $(ARGS)
 

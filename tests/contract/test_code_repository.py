@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 from tests.contract.ledgers import git, open_git, record, start, step_draft
 from tests.contract.published import ENVIRONMENT, git_in
+from tests.contract.test_bursts_interrupted import before
 
-from hermes_workflows.errors import Conflict, NotFound
+from hermes_workflows.errors import Conflict, InvalidInput, NotFound, StoreFailure
+from hermes_workflows.store import code_repository
 from hermes_workflows.store.code_repository import CodeRepository, Placed
 from hermes_workflows.store.git_ledger import GitLedger
 
@@ -127,6 +129,50 @@ def test_a_branch_in_somebodys_work_tree_is_left_alone(ledger: GitLedger, code: 
     record(ledger, "wf_a", step_draft("two"))
     with pytest.raises(Conflict, match="checked out"):
         place(ledger, code)
+
+
+def test_without_git_nothing_is_put_anywhere(code: Path) -> None:
+    with pytest.raises(StoreFailure, match="by the program git"):
+        CodeRepository(code, {"PATH": "/nonexistent"})
+
+
+def test_a_branch_that_moves_meanwhile_is_not_moved_back(
+    ledger: GitLedger, code: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    placed = place(ledger, code)
+    record(ledger, "wf_a", step_draft("two"))
+    main = git_in(code, "rev-parse", "main").strip()
+    before(monkeypatch, CodeRepository, "_refuse_checked_out", lambda: git_in(code, "branch", "-f", "run/wf_a", main))
+    with pytest.raises(Conflict, match="was moved meanwhile"):
+        place(ledger, code)
+    assert git_in(code, "rev-parse", "run/wf_a").strip() == main != placed.commit
+
+
+def test_the_branch_that_is_checked_out_is_the_base_where_none_has_a_usual_name(ledger: GitLedger, code: Path) -> None:
+    git_in(code, "branch", "--move", "main", "trunk-of-ours")
+    assert place(ledger, code).base == "trunk-of-ours"
+
+
+def test_objects_that_are_named_otherwise_are_refused(ledger: GitLedger, tmp_path: Path) -> None:
+    other = tmp_path / "sha256"
+    other.mkdir()
+    git_in(other, "init", "--quiet", "--initial-branch=main", "--object-format=sha256")
+    git_in(other, "commit", "--quiet", "--allow-empty", "--message", "The program")
+    with pytest.raises(InvalidInput, match="sha256"):
+        place(ledger, other)
+
+
+def test_what_git_says_is_told_when_it_fails(ledger: GitLedger, code: Path) -> None:
+    repository = CodeRepository(code, ENVIRONMENT)
+    with pytest.raises(StoreFailure, match="bad object 0000"):
+        repository.place(ledger.path, "0" * 40, FOLDER, "run/wf_a", "message", None)
+
+
+def test_a_git_that_does_not_end_is_given_up(ledger: GitLedger, code: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    repository = CodeRepository(code, ENVIRONMENT)
+    monkeypatch.setattr(code_repository, "_SECONDS", 0.0)
+    with pytest.raises(StoreFailure, match="did not end within 0 s"):
+        repository.place(ledger.path, "0" * 40, FOLDER, "run/wf_a", "message", None)
 
 
 def test_a_file_where_the_folder_belongs_is_not_replaced(ledger: GitLedger, code: Path) -> None:

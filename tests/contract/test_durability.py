@@ -13,6 +13,7 @@ from tests.contract.ledgers import TickingClock, finished, git, impatient, open_
 from hermes_workflows.store import durability, peek
 from hermes_workflows.store.durability import Disk, disk_for, has_ordered_journal
 from hermes_workflows.store.git_ledger import GitLedger
+from hermes_workflows.store.mounts import mount_of
 from hermes_workflows.store.ports import Entry
 
 needs_ext4 = pytest.mark.skipif(
@@ -30,6 +31,32 @@ def cost(ledger: GitLedger, work: Callable[[], object]) -> dict[str, int]:
     before, written = Counter(ledger.disk.counts), ledger.objects.written
     work()
     return {"objects": ledger.objects.written - written, **(ledger.disk.counts - before)}
+
+
+def test_what_the_disk_cannot_write_out_is_no_less_than_an_error() -> None:
+    descriptor = os.open("/dev/null", os.O_RDONLY)
+    os.close(descriptor)
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        durability._write_out(descriptor, 2)
+
+
+def test_more_files_than_may_be_open_are_settled_in_between(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(durability, "_MOST_OPEN", 4)
+    for barrier in (durability._WriteOut, durability._FsyncEach):
+        disk = Disk(barrier, syncs=True)
+        held = disk.barrier()
+        for number in range(6):
+            held.hold(os.open(tmp_path / str(number), os.O_WRONLY | os.O_CREAT), str(tmp_path))
+        assert len(held._open) == 2  # type: ignore[attr-defined]
+        held.settle()
+        held.close()
+
+
+def test_a_mount_table_that_cannot_be_read_or_does_not_have_the_disk_tells_nothing(tmp_path: Path) -> None:
+    assert mount_of(tmp_path, tmp_path / "none") is None
+    (tmp_path / "mounts").write_text("1 2 0:0 / / rw - tmpfs none rw\nodd\n")
+    assert mount_of(tmp_path, tmp_path / "mounts") is None
+    assert not has_ordered_journal(tmp_path, tmp_path / "mounts")
 
 
 @needs_ext4

@@ -41,3 +41,27 @@ def test_a_start_that_could_not_be_known_is_no_proof() -> None:
 
 def test_nothing_is_known_of_other_machines() -> None:
     assert not dead_process()._replace(host="elsewhere").gone()
+
+
+def test_where_nothing_tells_of_processes_a_signal_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    over = dead_process().pid
+    monkeypatch.setattr(os.path, "exists", lambda path: False)
+    monkeypatch.setattr("builtins.open", refused)
+    assert process_started(os.getpid()) == ""
+    assert process_started(over) is None
+    # Somebody else's process may not be signalled, and answers by that.
+    monkeypatch.setattr(os, "kill", refused)
+    assert process_started(1) == ""
+
+
+def test_a_machine_without_namespaces_goes_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "readlink", refused)
+    this_host.cache_clear()
+    try:
+        assert this_host() == os.uname().nodename
+    finally:
+        this_host.cache_clear()
+
+
+def refused(*_: object, **__: object) -> None:
+    raise PermissionError(1, "Operation not permitted")

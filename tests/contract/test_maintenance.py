@@ -10,11 +10,11 @@ from tests.contract.forging import problems
 from tests.contract.ledgers import finished, git, open_git, record, start, step_draft
 from tests.contract.queues import FrozenClock
 
-from hermes_workflows.errors import NotFound, TemporarilyLocked
+from hermes_workflows.errors import NotFound, StoreFailure, TemporarilyLocked
 from hermes_workflows.registry import parse
 from hermes_workflows.runner import housekeeping
 from hermes_workflows.store.git_ledger import GitLedger
-from hermes_workflows.store.maintenance import Housekeeper, loose_objects
+from hermes_workflows.store.maintenance import Housekeeper, clutter, loose_objects
 from hermes_workflows.store.memory_queue import MemoryQueue
 from hermes_workflows.workspace import Surroundings, Workspace
 
@@ -120,3 +120,21 @@ def test_the_runner_packs_when_it_is_idle_and_there_is_enough(
     job._thread.join(60)
     job.close()
     assert Housekeeper(ledger.path).size().packs == 1
+
+
+def test_a_repository_that_is_gone_has_nothing_to_tidy(tmp_path: Path) -> None:
+    assert clutter(tmp_path / "gone") == 0
+
+
+def test_whoever_is_stopped_before_it_begins_starts_no_git(ledger: GitLedger) -> None:
+    keeper = Housekeeper(ledger.path)
+    keeper.stop()
+    assert keeper.stopped
+    with pytest.raises(StoreFailure, match="git cannot read"):
+        keeper.size()
+
+
+def test_without_git_nothing_can_be_tidied(ledger: GitLedger, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nonexistent")
+    with pytest.raises(NotFound, match="there is no git on PATH"):
+        Housekeeper(ledger.path).size()
