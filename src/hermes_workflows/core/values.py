@@ -21,7 +21,7 @@ import pydantic
 import pydantic_core
 
 from ..errors import InvalidInput, UnstorableValue
-from .canonical import Refused, is_finite, with_fragments
+from .canonical import Refused, hides_null, with_fragments
 from .encoding import Plain, encode
 from .flatten import ODD_KEY, Flattener, UnknownType
 from .mismatch import ValueMismatch, reasons_of
@@ -161,7 +161,7 @@ def _json_text(value: Plain) -> bytes:
     except TypeError:
         encode(value, {})  # names the place of what no receipt can hold; only huge integers pass
         data = orjson.dumps(with_fragments(value), default=as_marker, option=_JSON)
-    if b"null" in data and not is_finite(value):
+    if hides_null(data, value):
         encode(value, {})
     return data
 

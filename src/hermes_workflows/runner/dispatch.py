@@ -289,7 +289,8 @@ class Dispatcher:
         earlier = tuple(note for note in notes if note is not None and note.status == "failed")
         # What bodies have named by now, of this run and of others, and what this run hides by its value.
         redactor = self.records.workspace.redactor.extended(held.live.hidden)
-        around, loaded = replace(self.around, redactor=redactor), held.loaded
+        around = self.around if redactor is self.around.redactor else replace(self.around, redactor=redactor)
+        loaded = held.loaded
         job = Job(held.run_id, call, made + 1, loaded.ref, loaded.code, around, earlier)
         log.debug("%s started, attempt %d", call.kind, job.attempt)
         self.active[lease.token] = Active(lease, job)

@@ -170,8 +170,9 @@ def _ended(start: Receipt, status: str, failure: Failure, now: datetime, stamp: 
 
 def finished(job: Job, executed: Executed, started: datetime, ended: datetime, stamp: Stamp) -> Draft:
     """The result of an execution. A value that cannot be stored fails the call, once, and says where it is."""
-    told = replace(executed, status=_final(job, executed), error=_with_attempts(job, executed))
-    made = _stored(_call_receipt(job, told, started, ended, stamp, layout.step(job.call.key)), _author(job))
+    if executed.status != "completed":
+        executed = replace(executed, status=_final(job, executed), error=_with_attempts(job, executed))
+    made = _stored(_call_receipt(job, executed, started, ended, stamp, layout.step(job.call.key)), _author(job))
     return replace(made, blobs={**made.blobs, **executed.blobs}) if executed.blobs else made
 
 

@@ -27,6 +27,7 @@ _DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
 # No path of ours contains these; a tree that did could write outside a checkout.
 _FORBIDDEN_PARTS = frozenset({"", ".", ".."})
+_FORBIDDEN_CHARACTERS = re.compile(r"[\x00-\x1f\\\x7f]")
 
 
 class RunFolder(Protocol):
@@ -143,5 +144,5 @@ def _check_path(path: str, *roles: Role) -> None:
     place = layout.place(path)
     parts = path.split("/")
     bad = _FORBIDDEN_PARTS.intersection(parts) or any(part.lower() == ".git" for part in parts)
-    if place is None or place.role not in roles or bad or any(char < " " or char in "\\\x7f" for char in path):
+    if place is None or place.role not in roles or bad or _FORBIDDEN_CHARACTERS.search(path):
         raise InvalidInput(f"{path!r} is no place for a {' or '.join(roles)} in a run's folder")
