@@ -21,6 +21,7 @@ help:
 	@echo "make test-package   wheel and sdist outside the tree, on every Python found; ARGS=--lowest for the lowest dependencies"
 	@echo "make coverage   the tests, measured with all their processes: every branch of core and store, 90 % elsewhere"
 	@echo "make soak     three runners for five minutes under everything; SOAK_SECONDS, SOAK_RUNS and SOAK_SEED are obeyed;"
+	@echo "              then each example's calls in 1,000 orders; REPLAY_ORDERS and REPLAY_SEED are obeyed;"
 	@echo "              then a million operations beside a model, some hours; MODEL_OPERATIONS and MODEL_SEED are obeyed"
 	@echo "make check    format, lint, types, import rules, sizes"
 	@echo "make format   what check can mend by itself"
@@ -60,6 +61,7 @@ soak:
 	@SOAK_SECONDS=$${SOAK_SECONDS:-300} SOAK_RUNS=$${SOAK_RUNS:-200} \
 		$(BIN)/python -m pytest tests/soak -s -o faulthandler_timeout=1800 $(ARGS)
 	@FAILING_CALLS_APART=1 $(BIN)/python -m pytest tests/contract/test_failing_calls.py -o faulthandler_timeout=1800 $(ARGS)
+	@REPLAY_ORDERS=$${REPLAY_ORDERS:-1000} $(BIN)/python -m pytest tests/guarantees/test_replay.py -s $(ARGS)
 	@MODEL_OPERATIONS=$${MODEL_OPERATIONS:-1000000} \
 		$(BIN)/python -m pytest tests/model -s -o faulthandler_timeout=86400 $(ARGS)
 

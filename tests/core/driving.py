@@ -5,7 +5,8 @@ Receipts go through their bytes, as in a ledger: a body sees nothing else, live 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar
 
@@ -13,7 +14,7 @@ from hermes_workflows.authoring import Workflow
 from hermes_workflows.authoring.step import Step
 from hermes_workflows.core import layout
 from hermes_workflows.core.calls import TIMEOUT, AnyCall, Call
-from hermes_workflows.core.history import fold
+from hermes_workflows.core.history import History, fold
 from hermes_workflows.core.live import Decision, LiveRun, rebuild
 from hermes_workflows.core.names import clean_key
 from hermes_workflows.core.receipts import (
@@ -36,6 +37,7 @@ from hermes_workflows.core.receipts import (
 )
 from hermes_workflows.core.redaction import Redactor
 from hermes_workflows.core.timestamps import parse_time
+from hermes_workflows.errors import Divergence
 
 NOON = datetime(2026, 11, 29, 12, tzinfo=UTC)
 
@@ -53,13 +55,38 @@ def stored(receipt: Receipt) -> Receipt:
     return load(receipt.path, made.render(receipt.seq), made.blobs.__getitem__)
 
 
+Moment = tuple[Any, ...]
+
+
+def moment(live: LiveRun, decision: Decision) -> Moment:
+    """All that must be the same again after one receipt."""
+    calls = (decision.requested, decision.cancelled)
+    asked = [sorted((call.kind, call.key, call.fingerprint) for call in some) for some in calls]
+    # An exception that a test raises twice has a longer traceback the second time.
+    end = decision.end and replace(decision.end, traceback=None)
+    return decision.after, asked, end, decision.stuck, decision.logs, live.state()
+
+
+def _moments(live: LiveRun, history: History) -> Iterator[Moment]:
+    for note in history.notes:
+        live.take(note)
+    yield moment(live, live.start())
+    live.expect(history.expected.get(0, ()))
+    for receipt in history.deliveries:
+        decision = live.take(receipt)
+        assert decision is not None
+        yield moment(live, decision)
+        live.expect(history.expected.get(receipt.seq, ()))
+
+
 class Driver:
     """One run in memory. `receipts` is all there is; `rebuilt()` makes a second body from it.
 
-    Bodies are taken down at the end of the test (conftest.py).
+    At the end of the test all are decided again from their receipts, and taken down (conftest.py).
     """
 
     alive: ClassVar[list[LiveRun]] = []
+    made: ClassVar[list[Driver]] = []
 
     def __init__(
         self,
@@ -84,13 +111,36 @@ class Driver:
         self.live = self._body(run_id, workflow)
         self.requested: list[str] = []
         self.logs: list[str] = []
+        self.moments: list[Moment] = []
+        self.diverged = False
         self.decision = self._saw(self.live.start())
+        self.made.append(self)
 
     def _saw(self, decision: Decision) -> Decision:
         self.requested += [call.key for call in decision.requested]
         self.logs += decision.logs
         self._note(decision)
+        self.moments.append(moment(self.live, decision))
         return decision
+
+    def decide_again(self) -> None:
+        """`always_replay`: at every await, a body that knows the receipts alone is where the living one was.
+
+        One pass is enough for all awaits, since nothing in a body knows how many receipts are still to come.
+        """
+        moments: list[Moment] = []
+        twin = self._body(self.live.run_id, self.workflow)
+        try:
+            for each in _moments(twin, fold(self.receipts)):
+                moments.append(each)
+        except Divergence:
+            assert self.diverged, "it diverges from its own receipts"
+        else:
+            assert not self.diverged, "it diverged, and does so no more"
+        for before, again in zip(self.moments, moments, strict=not self.diverged):
+            assert before == again, f"it is not decided again as it was:\n{before}\n{again}"
+        if twin.evict() == []:
+            self.alive.remove(twin)
 
     def _note(self, decision: Decision) -> None:
         for call in decision.requested:
@@ -104,7 +154,11 @@ class Driver:
 
     def _take(self, receipt: Receipt) -> Decision | None:
         self.receipts.append(stored(receipt))
-        return self.live.take(self.receipts[-1])
+        try:
+            return self.live.take(self.receipts[-1])
+        except Divergence:
+            self.diverged = True
+            raise
 
     def _execution(self, call: AnyCall | None, **fields: Any) -> Execution:
         seq = len(self.receipts)
@@ -178,7 +232,7 @@ class Driver:
 
     def signal(self, name: str, payload: Any = None) -> Decision:
         """Record a signal that came from outside."""
-        number = sum(receipt.kind == "signal" and receipt.status == "received" for receipt in self.receipts) + 1
+        number = sum((each.kind, each.key, each.status) == ("signal", name, "received") for each in self.receipts) + 1
         return self.record(
             SignalReceipt(
                 path=layout.signal(clean_key(name), number),

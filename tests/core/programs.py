@@ -323,6 +323,7 @@ def _answer_one(driver: Driver, chance: random.Random) -> None:
 def play(program: Any, seed: int, crashes: float, cancels: float = 0) -> Driver:
     chance = random.Random(seed)
     driver = Driver(interpreted, {"program": as_lists(program)}, seed=str(seed))
+    driver.made.remove(driver)  # this one is decided again below, by bodies of its own
     for _ in range(300):
         if driver.decision.end or driver.decision.stuck:
             return driver

@@ -1,0 +1,22 @@
+"""What holds for every test: its workflows decide by their receipts alone (tests/guarantees/watching.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from tests.guarantees import watching
+
+from hermes_workflows.runner import records
+
+
+@pytest.fixture(autouse=True)
+def _every_run_is_decided_again(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Marked `decides_otherwise`, a test has bodies that decide by more than their receipts, and says which."""
+    if request.node.get_closest_marker("decides_otherwise"):
+        yield
+        return
+    monkeypatch.setattr(records, "Bodies", watching.NotedBodies)
+    watching.NOTED.clear()
+    yield
+    assert watching.NOTED == []
