@@ -22,7 +22,8 @@ help:
 	@echo "make coverage   the tests, measured with all their processes: every branch of core and store, 90 % elsewhere"
 	@echo "make soak     three runners for five minutes under everything; SOAK_SECONDS, SOAK_RUNS and SOAK_SEED are obeyed;"
 	@echo "              then each example's calls in 1,000 orders; REPLAY_ORDERS and REPLAY_SEED are obeyed;"
-	@echo "              then a million operations beside a model, some hours; MODEL_OPERATIONS and MODEL_SEED are obeyed"
+	@echo "              then a million operations beside a model, some hours; MODEL_OPERATIONS and MODEL_SEED are obeyed;"
+	@echo "              then ten thousand runs of two owners; TWO_OWNERS_PLAYS and TWO_OWNERS_SEED are obeyed"
 	@echo "make check    format, lint, types, import rules, sizes"
 	@echo "make format   what check can mend by itself"
 	@echo "make bench    speed and memory against peers, never judged; ARGS=--quick for a look"
@@ -64,6 +65,8 @@ soak:
 	@REPLAY_ORDERS=$${REPLAY_ORDERS:-1000} $(BIN)/python -m pytest tests/guarantees/test_replay.py -s $(ARGS)
 	@MODEL_OPERATIONS=$${MODEL_OPERATIONS:-1000000} \
 		$(BIN)/python -m pytest tests/model -s -o faulthandler_timeout=86400 $(ARGS)
+	@TWO_OWNERS_PLAYS=$${TWO_OWNERS_PLAYS:-10000} \
+		$(BIN)/python -m pytest tests/guarantees/test_two_owners.py -s -o faulthandler_timeout=86400 $(ARGS)
 
 check:
 	@sh scripts/environment.sh $(VENV) dev

@@ -107,6 +107,17 @@ def test_after_a_suspend_nobody_runs_his_own_call_twice(shop: Shop) -> None:
     assert shop.claim("bob") == []
 
 
+def test_what_others_have_seen_to_have_run_out_is_not_for_its_own_holder(shop: Shop) -> None:
+    shop.offer(call("r", "a"), call("r", "b"), call("r", "c"))
+    shop.claim("ada")
+    shop.clock.advance(600)
+    assert shop.claim("bob", limit=1) == ["r/a"]
+    assert shop.status() == {"r/a": "leased", "r/b": "expired", "r/c": "expired"}
+    assert shop.claim("ada") == []
+    assert shop.renew("r/b") == "held"
+    assert shop.claim("bob") == ["r/c"]
+
+
 def test_a_restarted_runner_of_the_same_name_takes_over_when_the_lease_ran_out(shop: Shop) -> None:
     shop.offer(call("r", "a"))
     shop.claim("ada")

@@ -150,7 +150,8 @@ class Rows:
                 row.leased = False
                 if row.withdrawn:
                     del self.rows[name]
-        self._check(self._claimable(now), own.values(), limit, taken)
+        free = {name: row for name, row in self._claimable(now).items() if row.token not in own}
+        self._check(free, own.values(), limit, taken)
         return [self._claim(owner, name, elapsed) for name in taken]
 
     def _claimable(self, now: float) -> dict[Name, Row]:

@@ -155,7 +155,7 @@ class MemoryWork:
 
     def _lease_some(self, wanted: Claim, holder: MemoryHolder, moment: Moment, just: Sequence[Lease]) -> list[Lease]:
         free = [row for row in self.rows.values() if self._claimable(row) and _wants(wanted, row.work)]
-        free = [row for row in free if not row.kept_for_another(holder.runner, moment)]
+        free = [row for row in free if row.token not in holder.own and not row.kept_for_another(holder.runner, moment)]
         free.sort(key=lambda row: (not row.is_workflow, row.turn, row.number))
         seen = free[: wanted.limit + LOOKS_FURTHER]
         lately = moment.lately

@@ -4,6 +4,7 @@ Rules the tables keep:
 - `work.state` is 'ready' (may be claimed), 'later' (its `visible_at` has not come) or 'leased'.
   A lease that ran out goes back to 'ready' and keeps its token until somebody else claims the row,
   so that a holder who was only slow may renew or finish it.
+  Until then it is for everybody but that holder, who would do the same work twice, beside himself.
 - `work.turn` is the order of claiming among rows of one rank. It is given when a row becomes ready and is never
   lower than the lowest turn still waiting, nor than the run's own last one: that is round robin between runs,
   without a table of who came last.
@@ -207,7 +208,7 @@ SELECT * FROM (
     WHERE state = 'ready' AND run_id NOT IN (SELECT run_id FROM stuck)
         AND (:run_id IS NULL OR run_id = :run_id) AND (:kinds = '' OR instr(:kinds, '|' || kind || '|'))
         AND (preferred IS NULL OR preferred = :runner OR preferred_until NOT BETWEEN :elapsed AND :precedence_ends)
-        {beside}
+        AND (token IS NULL OR token NOT IN (SELECT value FROM json_each(:own))){beside}
     ORDER BY kind <> 'workflow', turn, id LIMIT :seen
 )
 ORDER BY kind <> 'workflow', is_anothers AND offered_at > :lately, turn, id LIMIT :limit

@@ -97,7 +97,7 @@ class SqliteQueue:
         if change.claim is None:
             return []
         own = self._held.tokens(runner)
-        holder = Holder(runner, self._held.process_of(runner).to_text(), self._lease_seconds)
+        holder = Holder(runner, self._held.process_of(runner).to_text(), self._lease_seconds, own)
         work_table.make_ready(connection, moment)
         work_table.expire(connection, moment, own)
         claimed: list[Lease] = []

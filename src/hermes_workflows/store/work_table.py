@@ -54,11 +54,12 @@ class Moment:
 
 @dataclass(frozen=True)
 class Holder:
-    """Who claims, for how many seconds, and through which process."""
+    """Who claims, for how many seconds, through which process, and the tokens that it holds already."""
 
     runner: str
     process: str
     lease_seconds: float
+    own: Collection[str] = ()
 
 
 def finish(connection: Connection, leases: Iterable[Lease], runner: str, moment: Moment) -> None:
@@ -173,6 +174,7 @@ def _claimable(
         "seen": limit + LOOKS_FURTHER,
         "lately": moment.lately,
         "runner": holder.runner,
+        "own": dump(sorted(holder.own)),
         **moment.precedence(),
     }
     if not room.is_narrow:

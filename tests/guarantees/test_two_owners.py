@@ -1,0 +1,154 @@
+"""Two live owners of the same calls, in every order of their steps, with leases that run out in between.
+
+A step goes from one write to the next: a claim, what it finds, an intent, the execution, a renewal, the receipt, the
+end of the lease. Whoever comes first is called ada: the other half is the same with the names exchanged.
+`TWO_OWNERS_PLAYS` says how many longer orders are tried, `TWO_OWNERS_SEED` which; the seed is printed. With more of
+them than `make test` tries, both names come first, and leases run out between any two steps.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+from tests.guarantees.owners import Place
+from tests.guarantees.turns import every, some
+
+from hermes_workflows.store import ahead
+
+PLAYS = int(os.environ.get("TWO_OWNERS_PLAYS", "30"))
+SOAK = PLAYS > 30
+SEED = int(os.environ.get("TWO_OWNERS_SEED", random.SystemRandom().randrange(1_000_000) if SOAK else 1))
+
+CALLS = 30
+HEAD = """
+from pathlib import Path
+from hermes_workflows import ask, parallel, workflow
+from hermes_workflows.authoring import step
+
+def effect(name: str) -> None:
+    with (Path(__file__).parent / "effects").open("a") as file:
+        file.write(name + "\\n")
+
+@step
+def work(n: int) -> int:
+    effect(f"work-{n}")
+    return n + 1
+
+@step(at_most_once=True)
+def once(n: int) -> int:
+    effect(f"once-{n}")
+    return n + 1
+"""
+ONE_BY_ONE = """
+@workflow
+async def flow(n: int) -> int:
+    for _ in range(CALLS):
+        n = await STEP(n)
+    return n
+"""
+TOGETHER = """
+@workflow
+async def flow(n: int) -> int:
+    first = sum(await parallel([work(n), once(n), work(n + 1)]))
+    return first + await once(n + 2)
+"""
+
+
+ORDERS = {
+    "".join("a" if place in own else "b" for place in range(12))
+    for own in map(set, combinations(range(12), 6))
+    if SOAK or 0 in own
+}
+"""Of two owners with six steps each; those of ada are an `a`."""
+
+
+def has_something_to_do(order: str) -> bool:
+    """Unless somebody who has claimed a call finds its receipt: then it goes without four of its steps."""
+    at = {name: [place for place, each in enumerate(order) if each == name] for name in "ab"}
+    return not any(at[one][0] < at[other][5] and at[other][4] < at[one][1] for one, other in ("ab", "ba"))
+
+
+class Calls:
+    """One open call after the other, of as many runs as are needed."""
+
+    def __init__(self, place: Place) -> None:
+        self._place, self._runs = place, 0
+
+    def next(self) -> str:
+        run_id = f"wf{self._runs}"
+        if not self._runs or len(self._place.paths(run_id)) > CALLS - 5:
+            if self._runs:
+                self._place.settle(run_id, execute=True)
+            self._runs += 1
+            run_id = f"wf{self._runs}"
+            self._place.start(run_id, 1000 * self._runs)
+        return run_id
+
+
+def in_every_order(place: Place) -> Iterator[list[str]]:
+    """The steps of two who own one call, another call each time."""
+    calls, (ada, bob) = Calls(place), place.owners
+    acts = {"ada": ada.own_one, "bob": bob.own_one}
+    notices = (lambda step: True) if SOAK else (lambda step: step.startswith(("claim", "renew")))
+    for choose in every(first=None if SOAK else "ada"):
+        run_id = calls.next()
+        place.watch.turns.play(acts, choose, {"leases run out": place.expire}, notices)
+        place.settle(run_id)
+        place.is_right(run_id)
+        yield place.watch.turns.steps
+    place.settle(run_id, execute=True)
+    place.is_whole()
+
+
+def test_in_every_order_of_two_owners_of_one_call_there_is_one_receipt_and_they_agree(tmp_path: Path) -> None:
+    with closing(Place(tmp_path, HEAD + ONE_BY_ONE.replace("CALLS", str(CALLS)).replace("STEP", "work"))) as place:
+        orders = {"".join(step[0] for step in steps if ":" in step) for steps in in_every_order(place)}
+    assert orders >= set(filter(has_something_to_do, ORDERS)), "the steps of a call are no longer those counted here"
+
+
+def test_in_every_order_of_two_owners_a_call_that_may_run_once_does(tmp_path: Path) -> None:
+    with closing(Place(tmp_path, HEAD + ONE_BY_ONE.replace("CALLS", str(CALLS)).replace("STEP", "once"))) as place:
+        for steps in in_every_order(place):
+            assert max(place.effects().values()) == 1, steps
+        assert set(place.effects().values()) == {1}
+
+
+@pytest.mark.parametrize("bursts", [False, True], ids=["one by one", "in bursts"])
+def test_two_runners_of_whole_runs_agree_in_whatever_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bursts: bool
+) -> None:
+    monkeypatch.setattr(ahead, "LANDS_WITHIN", 3600.0)
+    monkeypatch.setattr(ahead, "BEGINS_WITHIN", 3600.0)
+    with closing(Place(tmp_path, HEAD + TOGETHER, bursts=bursts)) as place:
+        for number in range(PLAYS // 2):
+            print(f"TWO_OWNERS_SEED={SEED + number} TWO_OWNERS_PLAYS=2")
+            run_id = f"wf{number}"
+            place.people.start("flow.py:flow", 10 * number, run_id=run_id)
+            place.watch.reads = number % 2 == 1
+            moments = {f"leases run out {nth}": place.expire for nth in (1, 2)}
+            place.watch.turns.play(acts(place, run_id), some(SEED + number), moments)
+            place.settle(run_id, execute=True)
+            place.is_right(run_id)
+            assert place.people.summary(run_id).result == 3 * (10 * number + 1) + 1 + 10 * number + 3
+        effects = place.effects()
+        assert {count for name, count in effects.items() if name.startswith("once")} == {1}
+        place.is_whole()
+
+
+def acts(place: Place, run_id: str) -> dict[str, Callable[[], object]]:
+    """Each runner's threads, until the run has its end."""
+
+    def over() -> bool:
+        return place.people.summary(run_id).ended and not place.people.queue.work(run_id)
+
+    return {
+        f"{owner.name} {part.__name__}": lambda part=part: part(over)  # type: ignore[misc]
+        for owner in place.owners
+        for part in (owner.loop, owner.hands, owner.keeper)
+    }
