@@ -11,7 +11,7 @@ export PYTHON
 # Tests and the demo start programs of their own: those must not take this make's job slots for theirs.
 unexport MAKEFLAGS MFLAGS MAKELEVEL
 
-.PHONY: help demo test test-agents test-hermes test-package coverage soak check format bench pictures docs clean
+.PHONY: help demo test test-agents test-hermes test-package coverage fuzz soak check format bench pictures docs clean
 
 help:
 	@echo "make demo     the README's quickstart, in a temporary workspace"
@@ -20,6 +20,7 @@ help:
 	@echo "make test-hermes   the plugin in the real Hermes Agent, which it installs; HERMES_VERSION is obeyed"
 	@echo "make test-package   wheel and sdist outside the tree, on every Python found; ARGS=--lowest for the lowest dependencies"
 	@echo "make coverage   the tests, measured with all their processes: every branch of core and store, 90 % elsewhere"
+	@echo "make fuzz     hostile bytes for each parser, FUZZ_SECONDS (20) for each; ARGS=registry for one, FUZZ_SEED is obeyed"
 	@echo "make soak     three runners for five minutes under everything; SOAK_SECONDS, SOAK_RUNS and SOAK_SEED are obeyed;"
 	@echo "              then each example's calls in 1,000 orders; REPLAY_ORDERS and REPLAY_SEED are obeyed;"
 	@echo "              then a million operations beside a model, some hours; MODEL_OPERATIONS and MODEL_SEED are obeyed;"
@@ -57,6 +58,12 @@ coverage:
 	@$(BIN)/coverage combine -q
 	@$(BIN)/python scripts/covered.py
 
+fuzz:
+	@sh scripts/environment.sh $(VENV) dev
+	@# Where there is no wheel of it, the targets are run without; the program says so.
+	@$(BIN)/python -c "import atheris" 2>/dev/null || $(BIN)/python -m pip install -q --only-binary=atheris -e ".[fuzz]" || true
+	@PYTHONPATH=. $(BIN)/python -m tests.fuzz $(ARGS)
+
 soak:
 	@sh scripts/environment.sh $(VENV) dev
 	@SOAK_SECONDS=$${SOAK_SECONDS:-300} SOAK_RUNS=$${SOAK_RUNS:-200} \
@@ -68,6 +75,8 @@ soak:
 		$(BIN)/python -m pytest tests/model -s -o faulthandler_timeout=86400 $(ARGS)
 	@TWO_OWNERS_PLAYS=$${TWO_OWNERS_PLAYS:-10000} \
 		$(BIN)/python -m pytest tests/guarantees/test_two_owners.py -s -o faulthandler_timeout=86400 $(ARGS)
+	@FUZZ_EXAMPLES=$${FUZZ_EXAMPLES:-5000} \
+		$(BIN)/python -m pytest tests/fuzz -o faulthandler_timeout=14400 $(ARGS)
 
 check:
 	@sh scripts/environment.sh $(VENV) dev

@@ -38,11 +38,17 @@ class HermesError(Exception):
     exit_code = 1
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
+        message = _writable(message)
         super().__init__(message)
         self.message = message
-        self.hint = hint
+        self.hint = None if hint is None else _writable(hint)
         # What a program may want to know beside the sentence; JSON-able.
         self.details: dict[str, Any] | None = None
+
+
+def _writable(text: str) -> str:
+    """The text as any file can hold it: names in foreign repositories are bytes, and messages quote them."""
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
 
 class InvalidInput(HermesError):

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from math import isfinite
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple, NoReturn
@@ -59,6 +58,8 @@ _WORKFLOW = ("workflow_ref", "db", "description", "deadline")
 _DB = ("path", "receipts")
 _MISSPELT = 0.75
 _LONGEST = 36_525 * 86_400.0
+# Bytes of the file, and what any number in it may be.
+_LARGEST, _MOST = 1 << 20, 10**15
 
 
 class DatabasePaths(NamedTuple):
@@ -171,11 +172,15 @@ def load(path: Path) -> Registry:
     """Read a registry file. Raises NotFound, or InvalidInput that names the place in it."""
     path = path.resolve()
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        with open(path, "rb") as file:
+            data = file.read(_LARGEST + 1)
+        text = data.decode("utf-8-sig").replace("\r\n", "\n")
     except FileNotFoundError:
         raise NotFound(f"no registry at {path}", hint="run `hermes-workflows init` to make one") from None
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInput(f"{path}: cannot be read: {error}") from None
+    if len(data) > _LARGEST:
+        raise InvalidInput(f"{path}: has more than the {_LARGEST:,} bytes that are read")
     return parse(text, path)
 
 
@@ -227,6 +232,23 @@ def _refuse_shared(path: Path, dbs: Mapping[str, DatabasePaths]) -> None:
                 raise InvalidInput(f"{path}: dbs.{other} and dbs.{alias} share {place}", hint="give each its own file")
 
 
+def _texts(value: Any) -> Iterator[str]:
+    """Every text in a JSON value, keys included."""
+    held = [value]
+    while held:
+        each = held.pop()
+        if isinstance(each, str):
+            yield each
+        elif isinstance(each, dict):
+            held += (*each.keys(), *each.values())
+        elif isinstance(each, list):
+            held += each
+
+
+def _is_no_text(text: str) -> bool:
+    return "\0" in text or (not text.isascii() and any("\ud800" <= char <= "\udfff" for char in text))
+
+
 class Reader:
     """Checks shapes and names the place of what does not fit, as `workflows.draft.db`."""
 
@@ -236,15 +258,20 @@ class Reader:
 
     def json(self, text: str) -> Any:
         try:
-            return json.loads(text, object_pairs_hook=self._no_duplicates)
+            value = json.loads(text, object_pairs_hook=self._no_duplicates)
         except json.JSONDecodeError as error:
             raise InvalidInput(f"{self.path}:{error.lineno}:{error.colno}: not valid JSON: {error.msg}") from None
+        except (RecursionError, ValueError):
+            raise InvalidInput(f"{self.path}: has a number of thousands of digits, or is nested as deep") from None
+        if any(map(_is_no_text, _texts(value))):
+            raise InvalidInput(f"{self.path}: has a text with a NUL or half a character in it, which nothing can take")
+        return value
 
     def _no_duplicates(self, pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
         made = dict(pairs)
         if len(made) < len(pairs):
-            names = [name for name, _ in pairs]
-            twice = next(name for name in names if names.count(name) > 1)
+            seen: set[str] = set()
+            twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
             raise InvalidInput(f"{self.path}: the key {twice!r} stands twice in one object")
         return made
 
@@ -297,7 +324,7 @@ class Reader:
             yield self.text(name, f"{where}.{number}")
 
     def count(self, value: Any, where: str, *, least: int = 0) -> int:
-        if type(value) is not int or value < least:
+        if type(value) is not int or not least <= value <= _MOST:
             self.fail(where, f"must be a whole number, {least} or more")
         return value
 
@@ -309,7 +336,7 @@ class Reader:
     def number(self, value: Any, where: str, *, least: float | None = None) -> float:
         """A number above 0, or of at least `least`."""
         wanted = "above 0" if least is None else f"of at least {least:g}"
-        if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+        if isinstance(value, bool) or not isinstance(value, int | float) or not -_MOST <= value <= _MOST:
             self.fail(where, f"must be a number {wanted}" if value is not None else "is missing")
         if value <= 0 if least is None else value < least:
             self.fail(where, f"must be a number {wanted}")

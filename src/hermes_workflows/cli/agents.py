@@ -138,7 +138,10 @@ def _variables(environment: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _list(text: str) -> tuple[str, ...]:
-    value = json.loads(text)
+    try:
+        value = json.loads(text)
+    except RecursionError:
+        raise ValueError("must be a JSON list of texts") from None
     if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
         raise ValueError("must be a JSON list of texts")
     return tuple(value)

@@ -86,6 +86,8 @@ _PARENT: TypeAdapter[Any] = TypeAdapter(_Parent | None)
 _SEQ = re.compile(r"[0-9]{1,15}")
 # What SQLite and every reader of JSON still holds as an integer.
 _MOST = 10**15
+MOST_USED = 10**15
+"""Of tokens, and of dollars: sums of what is below can be written and compared."""
 
 
 def fault_of(receipt: Receipt) -> str | None:
@@ -101,6 +103,8 @@ def fault_of(receipt: Receipt) -> str | None:
         return "has no request"
     if place.family in ("request", "response") and (place.family == "request") != (receipt.status == "requested"):
         return f"has the status {receipt.status!r}, which belongs elsewhere"
+    if (used := receipt.execution.usage) and any(abs(each) >= MOST_USED for each in vars(used).values()):
+        return "has a usage that no call reaches"
     if receipt.kind == "control":
         return _does_not_fit("request", _CONTROLS[receipt.status], receipt.request)
     if receipt.kind == "run":

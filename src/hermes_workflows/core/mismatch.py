@@ -13,6 +13,8 @@ from .encoding import Plain
 
 _MAX_SHOWN = 60
 _MAX_IN_MESSAGE = 5
+# Reasons: that are looked at, that are listed, and how long they are together.
+_MAX_READ, _MAX_REASONS, _MAX_CHARACTERS = 10_000, 200, 1 << 16
 _MISSING = frozenset(
     {"missing", "missing_argument", "missing_keyword_only_argument", "missing_positional_only_argument"}
 )
@@ -22,7 +24,7 @@ _UNKNOWN = frozenset({"extra_forbidden", "unexpected_keyword_argument", "no_such
 class ValueMismatch(InvalidInput):
     """A value that does not fit its declared type.
 
-    `errors` lists every reason as (JSON pointer of the field, reason).
+    `errors` lists the reasons as (JSON pointer of the field, reason).
     """
 
     def __init__(self, type_name: str, errors: Iterable[tuple[str, str]], *, hint: str | None = None) -> None:
@@ -36,8 +38,22 @@ class ValueMismatch(InvalidInput):
 
 def reasons_of(error: pydantic.ValidationError, value: Plain) -> Iterator[tuple[str, str]]:
     """Each error once, as (JSON pointer, reason)."""
-    found = [_reason(detail, value) for detail in error.errors(include_url=False, include_context=False)]
-    yield from dict.fromkeys(found)
+    if (count := error.error_count()) > _MAX_READ:
+        # Each of them is a kilobyte, and there is one for each item of a list that is none of what was asked for.
+        yield "", f"does not fit in {count:,} places"
+        return
+    yield from few(_reason(detail, value) for detail in error.errors(include_url=False, include_context=False))
+
+
+def few(reasons: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """Each reason once, and not more than somebody reads, or a receipt holds."""
+    left = _MAX_CHARACTERS
+    for number, (path, reason) in enumerate(dict.fromkeys(reasons)):
+        left -= len(path) + len(reason)
+        if number == _MAX_REASONS or left < 0:
+            yield "", "and there are more reasons than are listed"
+            return
+        yield path, reason
 
 
 def shown(value: object) -> str:

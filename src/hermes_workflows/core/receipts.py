@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, PlainSerializer, TypeAdapter, ValidationError
 
-from ..errors import IntegrityError, NewerSchema, UnstorableValue
+from ..errors import IntegrityError, InvalidInput, NewerSchema, UnstorableValue
 from . import layout
 from .contents import fault_of
 from .encoding import Limits, decode, dumps, encode, parse
@@ -273,7 +273,11 @@ def load(path: str, data: bytes, fetch: Callable[[str], bytes]) -> Receipt:
     `fetch` returns the content of an artifact by its sha256.
     Raises NewerSchema for a format this program does not know, IntegrityError for anything that is no receipt.
     """
-    stored = parse(data)
+    try:
+        stored = parse(data)
+    except InvalidInput as error:
+        # Not the caller's input: what lies there is no JSON of ours.
+        raise IntegrityError(f"{path}: {error.message}") from error
     if not isinstance(stored, dict):
         raise IntegrityError(f"{path}: a receipt is a JSON object")
     _check_schema(path, stored.get("schema"))

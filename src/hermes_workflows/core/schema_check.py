@@ -13,6 +13,7 @@ import ipaddress
 import re
 import uuid
 from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 from typing import Any, Final
 
 import jsonschema
@@ -25,7 +26,7 @@ from pydantic import TypeAdapter, ValidationError
 from ..errors import InvalidInput
 from .canonical import pointer
 from .encoding import Plain
-from .mismatch import shown
+from .mismatch import few, shown
 
 _FORMATS: Final[Mapping[str, Any]] = {
     "date-time": dt.datetime,
@@ -40,26 +41,34 @@ _FORMATS: Final[Mapping[str, Any]] = {
     "ipv6": ipaddress.IPv6Address,
 }
 
+# What stands behind a format has more words than pydantic: `re` says OverflowError for `a{99999999999}`.
+_REFUSALS: Final = (ValidationError, ArithmeticError, RecursionError, ValueError)
+
+# Errors that are made, of one value or against one choice.
+_MOST: Final = 1000
+
 _Reason = tuple[str, str]
 
 
 def check_schema(plain: Plain, schema: Mapping[str, Any]) -> list[_Reason]:
-    """All reasons why a value does not fit, as (JSON pointer, reason), in the order of their places.
+    """The reasons why a value does not fit, as (JSON pointer, reason), in the order of their places.
 
     Raises `InvalidInput` for a schema that is none, or that refers to something outside of itself.
     """
     try:
         _Checker.check_schema(schema)
         checker = _Checker(schema, registry=referencing.Registry(), format_checker=_formats())
-        errors = list(checker.iter_errors(_without_bytes(plain)))
+        errors = list(islice(checker.iter_errors(_without_bytes(plain)), _MOST))
     except (jsonschema.SchemaError, referencing.exceptions.Unresolvable, re.error) as error:
         raise InvalidInput(f"the JSON Schema cannot be used: {str(error).splitlines()[0]}") from None
     except RecursionError:
         return [("", "is nested too deep to be checked")]
+    except OverflowError:
+        return [("", "has a number that is too large to be checked")]
     # Where the choices are named, their type goes without saying.
     named = {tuple(error.absolute_path) for error in errors if error.validator in ("const", "enum")}
     told = [error for error in errors if error.validator != "type" or tuple(error.absolute_path) not in named]
-    return sorted(dict.fromkeys(reason for error in told for reason in _reasons(error)))
+    return list(few(sorted({reason for error in told for reason in _reasons(error)})))
 
 
 def _without_bytes(plain: Plain) -> Any:
@@ -76,7 +85,7 @@ def _without_bytes(plain: Plain) -> Any:
 def _formats() -> jsonschema.FormatChecker:
     checker = jsonschema.FormatChecker(formats=())
     for name, declared in _FORMATS.items():
-        checker.checks(name, raises=ValidationError)(_format_check(TypeAdapter(declared)))
+        checker.checks(name, raises=_REFUSALS)(_format_check(TypeAdapter(declared)))
     return checker
 
 
@@ -102,13 +111,32 @@ def _const(_: Any, choice: Any, instance: Any, __: Any) -> Iterator[jsonschema.V
         yield jsonschema.ValidationError("")
 
 
+def _any_of(validator: Any, choices: Any, instance: Any, _: Any) -> Iterator[jsonschema.ValidationError]:
+    against: list[jsonschema.ValidationError] = []
+    for number, choice in enumerate(choices):
+        # An error of jsonschema's is some kilobytes, and a list of the wrong things has one for each.
+        errors = list(islice(validator.descend(instance, choice, schema_path=number), _MOST))
+        if not errors:
+            return
+        against += errors
+    yield jsonschema.ValidationError("", context=against)
+
+
+def _one_of(validator: Any, choices: Any, instance: Any, schema: Any) -> Iterator[jsonschema.ValidationError]:
+    fitting = sum(validator.evolve(schema=choice).is_valid(instance) for choice in choices)
+    if fitting == 0:
+        yield from _any_of(validator, choices, instance, schema)
+    elif fitting > 1:
+        yield jsonschema.ValidationError("")
+
+
 def _is_integer(_: Any, instance: Any) -> bool:
     return isinstance(instance, int) and not isinstance(instance, bool)
 
 
 _Checker = jsonschema.validators.extend(  # type: ignore[no-untyped-call]  # its stubs leave it open
     jsonschema.Draft202012Validator,
-    validators={"enum": _enum, "const": _const},
+    validators={"enum": _enum, "const": _const, "anyOf": _any_of, "oneOf": _one_of},
     type_checker=jsonschema.Draft202012Validator.TYPE_CHECKER.redefine("integer", _is_integer),
 )
 

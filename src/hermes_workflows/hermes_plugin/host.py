@@ -40,7 +40,7 @@ def note_of(folder: Path) -> dict[str, Any] | None:
         note = json.loads((folder / NOTE).read_bytes())
     except FileNotFoundError:
         return None
-    except (OSError, ValueError) as error:
+    except (OSError, RecursionError, ValueError) as error:
         raise InvalidInput(
             f"{folder / NOTE}: cannot be read: {error}", hint="`hermes-workflows hermes doctor`"
         ) from None

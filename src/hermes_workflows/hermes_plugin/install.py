@@ -192,7 +192,7 @@ def _enable(config: Path, parse: Parse | None) -> tuple[bool | None, str | None,
     by_hand = f"`hermes plugins enable {NAME}`"
     if parse is None:
         return None, f"Hermes lives in another environment: there, {by_hand}", None
-    if (before := _text_of(config, parse)) is None:
+    if (before := text_of(config, parse)) is None:
         return None, f"{config} cannot be read: mend it, then {by_hand}", None
     if is_refused(before, NAME, parse):
         return False, f"{config} disables it: {by_hand}", None
@@ -206,7 +206,7 @@ def _enable(config: Path, parse: Parse | None) -> tuple[bool | None, str | None,
     return True, None, {"added": added(before, after), "made": made}
 
 
-def _text_of(config: Path, parse: Parse) -> str | None:
+def text_of(config: Path, parse: Parse) -> str | None:
     """None for one that Hermes could not read either."""
     try:
         # As bytes: no line end is to change.
@@ -222,7 +222,7 @@ def _disable(config: Path, parse: Parse | None, change: Mapping[str, Any]) -> tu
     if not config.exists():
         return False, None
     by_hand = f"take {NAME} out of plugins.enabled in {config}"
-    before = None if parse is None else _text_of(config, parse)
+    before = None if parse is None else text_of(config, parse)
     if not change:
         enabled = before is not None and parse is not None and is_enabled(before, NAME, parse)
         return enabled, f"it was enabled before: `hermes plugins disable {NAME}`" if enabled else None

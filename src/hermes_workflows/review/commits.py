@@ -47,7 +47,7 @@ def _import_commit(workspace: Workspace, proposal: Proposal) -> Iterator[Importe
     keys = {layout.response(key): key for key in questions(workspace, proposal.run_id)}
     for path, data in proposal.answers.items():
         try:
-            payload = _content(data)
+            payload = content(data)
         except (InvalidInput, IntegrityError) as error:
             yield Imported(proposal.run_id, _key(path), source, by.by, "refused", by.kind, tuple(reasons_of(error)))
         else:
@@ -77,7 +77,7 @@ def _text(said: str) -> str:
     return said.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
-def _content(data: bytes) -> Plain:
+def content(data: bytes) -> Plain:
     """The answer in a response.json: written by hand, or copied from a receipt with all that stands around it."""
     value = parse(data)
     if isinstance(value, dict) and value.get("schema") == SCHEMA:

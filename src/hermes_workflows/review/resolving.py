@@ -121,9 +121,17 @@ def _refuse_while_executing(workspace: Workspace, intent: CallReceipt) -> None:
         if row.runner_id == intent.execution.runner and older and is_healthy(row, workspace.clock):
             raise _still_up(row.runner_id, row.pid, intent)
     # Heartbeats go with the SQLite file; the intent names its process by itself.
-    process = Process.from_text(intent.execution.process) if intent.execution.process else None
+    process = _process_of(intent)
     if process is not None and process.host == this_host() and not process.gone():
         raise _still_up(intent.execution.runner, process.pid, intent)
+
+
+def _process_of(intent: CallReceipt) -> Process | None:
+    """None when the intent names none, or what cannot be one: then the heartbeats are all that is known."""
+    try:
+        return Process.from_text(intent.execution.process or "")
+    except ValueError:
+        return None
 
 
 def _still_up(runner: str | None, pid: int, intent: CallReceipt) -> Conflict:

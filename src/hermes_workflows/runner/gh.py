@@ -21,7 +21,7 @@ from ..errors import InvalidInput, NotFound, RemoteFailure
 from ..publishing import Address, Published, Text
 from ..review.pull_requests import ForgeReview, PullRequest, pull_request_of, review_of
 from .environment import clean_environment
-from .processes import Command, Outcome, StopSignal, run_command
+from .processes import Command, StopSignal, run_command
 
 _SECONDS = 120.0
 _KEEP = 16 << 20
@@ -147,7 +147,10 @@ class Gh:
             now=self._clock.now,
         )
         if outcome.exit_code == 0 and outcome.ended == "exited":
-            return _document(outcome)
+            if outcome.stdout.dropped_bytes:
+                said = f"gh answered with {outcome.stdout.total_bytes:,} bytes"
+                raise RemoteFailure(said, hint="that is more than is read")
+            return document_of(outcome.stdout.whole)
         said = outcome.stderr.whole.decode("utf-8", "replace").strip()
         if _NO_SUCH.search(said):
             return None
@@ -155,10 +158,8 @@ class Gh:
         raise RemoteFailure(f"gh: {first.removeprefix('gh: ')}", hint="`gh auth status` says who you are, and where")
 
 
-def _document(outcome: Outcome) -> Any:
-    data = outcome.stdout.whole
-    if outcome.stdout.dropped_bytes:
-        raise RemoteFailure(f"gh answered with {outcome.stdout.total_bytes:,} bytes", hint="that is more than is read")
+def document_of(data: bytes) -> Any:
+    """What `gh` printed. Raises RemoteFailure for anything but one JSON text."""
     try:
         return parse(data) if data.strip() else {}
     except InvalidInput as error:

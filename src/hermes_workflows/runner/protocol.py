@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from ..core.contents import MOST_USED
 from ..core.receipts import Usage
 
 RESPONSE_SCHEMA = "hermes.agent-response/1"
@@ -56,9 +57,9 @@ class AgentUsage(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
 
-    input_tokens: int | None = Field(default=None, ge=0)
-    output_tokens: int | None = Field(default=None, ge=0)
-    cost_usd: float | None = Field(default=None, ge=0)
+    input_tokens: int | None = Field(default=None, ge=0, lt=MOST_USED)
+    output_tokens: int | None = Field(default=None, ge=0, lt=MOST_USED)
+    cost_usd: float | None = Field(default=None, ge=0, lt=MOST_USED)
 
     def recorded(self) -> Usage:
         """The same as it stands in receipts, where nothing said is nothing used."""

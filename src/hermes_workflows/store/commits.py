@@ -48,8 +48,8 @@ def parse(data: bytes, oid: bytes) -> Commit:
         fields.setdefault(name, []).append(value)
     try:
         return Commit(
-            tree=bytes.fromhex(fields["tree"][0]),
-            parents=tuple(bytes.fromhex(parent) for parent in fields.get("parent", ())),
+            tree=_oid(fields["tree"][0]),
+            parents=tuple(map(_oid, fields.get("parent", ()))),
             message=message,
             author=_person(fields["author"][0]),
             committer=_person(fields["committer"][0]),
@@ -77,6 +77,14 @@ def first_author(authors: Iterable[Author], default: Author) -> Author:
 def _identity(who: Author) -> str:
     email = "".join(who.email.translate({ord("<"): None, ord(">"): None}).split())
     return f"{person_name(who.name)} <{one_line(email) or _EMAIL}>"
+
+
+def _oid(text: str) -> bytes:
+    # `fromhex` passes over spaces: what is as long as an id may still be less.
+    oid = bytes.fromhex(text)
+    if len(oid) != 20 or len(text) != 40:
+        raise ValueError("no id")
+    return oid
 
 
 def _person(line: str) -> Author:

@@ -13,9 +13,12 @@ from functools import cache
 from sqlite3 import Row
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from .database import DatabaseGone
+
 if TYPE_CHECKING:
     from .queue_port import RunnerRow
 
+_MOST_PIDS = 1 << 31
 _INITIAL_PID_NAMESPACE = "pid:[4026531836]"
 
 
@@ -40,7 +43,28 @@ class Process(NamedTuple):
 
     @classmethod
     def from_text(cls, text: str) -> Process:
-        return cls(*json.loads(text))
+        """The inverse of `to_text`. Raises ValueError for anything else."""
+        try:
+            host, pid, started = json.loads(text)
+        except (TypeError, ValueError, RecursionError):
+            raise ValueError("no process") from None
+        # A pid becomes part of a path.
+        if (
+            type(pid) is not int
+            or not 0 < pid < _MOST_PIDS
+            or not isinstance(host, str)
+            or not isinstance(started, str)
+        ):
+            raise ValueError("no process")
+        return cls(host, pid, started)
+
+    @classmethod
+    def of_holder(cls, text: str) -> Process:
+        """Who has a lease, as its row says it. Raises DatabaseGone for damage that SQLite cannot see."""
+        try:
+            return cls.from_text(text)
+        except ValueError as error:
+            raise DatabaseGone(f"a damaged row: its holder is {error}") from None
 
     def gone(self) -> bool:
         """True when it is certain that the process is over; another host's processes never are."""
@@ -62,7 +86,7 @@ def standing(row: Row, elapsed: float, boot_id: str) -> Standing:
     if row["token"] is None:
         return "queued"
     late = row["state"] != "leased" or row["expires_at"] <= elapsed or row["boot_id"] != boot_id
-    return "expired" if late or Process.from_text(row["holder"]).gone() else "leased"
+    return "expired" if late or Process.of_holder(row["holder"]).gone() else "leased"
 
 
 def new_token() -> str:

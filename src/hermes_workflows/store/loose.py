@@ -15,10 +15,15 @@ import struct
 import zlib
 
 from .durability import Disk
+from .largest import LARGEST, too_large
 
 # A stored deflate block costs no zlib (0.15 ms a receipt). It takes the same disk block as a compressed one up to
 # 4,000 bytes, and one or two more up to here, which is where a folder of a hundred receipts still is.
 _STORED_BELOW = 16_000
+
+# With the header that git puts before a body; deflated, what cannot be packed grows by a little.
+_LARGEST_CONTENT = LARGEST + 32
+_LARGEST_FILE = LARGEST + (LARGEST >> 8)
 
 # Each is lost only to git tidying up at that very moment.
 _ATTEMPTS = 20
@@ -34,13 +39,23 @@ class LooseFiles:
         self.written = 0
 
     def read(self, oid: bytes) -> bytes | None:
-        """The inflated file of object `oid` (20 bytes), None when there is none. Raises zlib.error, OSError."""
+        """The inflated file of object `oid` (20 bytes), None when there is none.
+
+        Raises zlib.error, OSError, TooLarge.
+        """
         name = oid.hex()
         try:
             with open(f"{self._folder}/{name[:2]}/{name[2:]}", "rb") as file:
-                return zlib.decompress(file.read())
+                data = file.read(_LARGEST_FILE)
         except FileNotFoundError:
             return None
+        inflater = zlib.decompressobj()
+        content = inflater.decompress(data, _LARGEST_CONTENT)
+        if len(data) == _LARGEST_FILE or len(content) == _LARGEST_CONTENT:
+            raise too_large(f"object {name}")
+        if not inflater.eof:
+            raise zlib.error("incomplete")
+        return content
 
     def put(self, oid: bytes, content: bytes) -> tuple[int, str]:
         """Have a whole file of `content`, which begins with its header, under its name: open, and in which folder.

@@ -2,7 +2,7 @@
 
 Histories are read by the thousand, and this takes a fifth of dulwich's time, whose way of applying deltas it shares.
 It reads what git and we write and nothing else: everything odd or damaged raises Unreadable, and dulwich then says
-what is wrong.
+what is wrong. What would not fit into memory raises TooLarge, before it is made.
 A pack is mapped while it is read from: after a burst there are hundreds, and what is mapped counts as memory.
 """
 
@@ -15,6 +15,8 @@ import zlib
 
 from dulwich.errors import ApplyDeltaError
 from dulwich.pack import apply_delta
+
+from .largest import LARGEST, too_large
 
 _MAGIC = b"\xfftOc\0\0\0\x02"
 _FANOUT = struct.Struct(">256L")
@@ -29,6 +31,8 @@ _AT_ONCE = 128
 
 # git makes chains of 50, and none longer than this; a chain that bites its tail ends here as well.
 _LONGEST_CHAIN = 4096
+# Bytes of all bodies on the way to one object; a chain of git's of the largest artifacts has half of that.
+_MOST_MADE = 2 << 30
 # A neighbour is the base of the next receipt. Bytes of bodies.
 _REMEMBERED = 1 << 20
 
@@ -57,7 +61,10 @@ class PackFile:
         self._far_offsets = _NAMES + 28 * count
 
     def read(self, oid: bytes) -> tuple[bytes, bytes] | None:
-        """Kind and body of object `oid` (20 bytes), None when this pack does not have it. Raises Unreadable."""
+        """Kind and body of object `oid` (20 bytes), None when this pack does not have it.
+
+        Raises Unreadable, TooLarge.
+        """
         try:
             offset = self._find(oid)
             return None if offset is None else self._at(offset)
@@ -126,6 +133,7 @@ class PackFile:
     def _at(self, offset: int) -> tuple[bytes, bytes]:
         """The object at a place in the pack: down to the nearest body that is whole, and up again."""
         deltas: list[tuple[int, bytes]] = []
+        held = made = 0
         while (found := self._bodies.get(offset)) is None:
             kind, base, data = self._entry(offset)
             if kind in _KINDS:
@@ -134,6 +142,9 @@ class PackFile:
             deltas.append((offset, data))
             if len(deltas) > _LONGEST_CHAIN:
                 raise Unreadable("deltas without an end")
+            held, made = held + len(data), made + self._made_by(data)
+            if held > LARGEST or made > _MOST_MADE:
+                raise too_large(f"{self._path}: the object at {offset}")
             offset = base
         for place, delta in reversed(deltas):
             found = self._remember(place, (found[0], b"".join(apply_delta(found[1], delta))))
@@ -148,6 +159,8 @@ class PackFile:
             byte = pack[position]
             size |= (byte & 0x7F) << shift
             position, shift = position + 1, shift + 7
+        if size > LARGEST:
+            raise too_large(f"{self._path}: the object at {offset}")
         base = 0
         if kind == _OFFSET_DELTA:
             position, distance = _distance(pack, position)
@@ -161,6 +174,14 @@ class PackFile:
                 raise Unreadable("a base in another pack")
             position, base = position + 20, place
         return kind, base, self._inflated(position, size)
+
+    def _made_by(self, delta: bytes) -> int:
+        """How large a delta says that its body is; applying it checks that, but while it makes it."""
+        _, position = _size(delta, 0)
+        size, _ = _size(delta, position)
+        if size > LARGEST:
+            raise too_large(f"{self._path}: an object")
+        return size
 
     def _inflated(self, position: int, size: int) -> bytes:
         inflater, pack = zlib.decompressobj(), self._data()
@@ -188,6 +209,16 @@ def _mapped(path: str) -> mmap.mmap:
         raise Unreadable(str(error)) from None  # an empty file
     finally:
         os.close(descriptor)
+
+
+def _size(delta: bytes, position: int) -> tuple[int, int]:
+    """A number of a delta's beginning and the place after it: seven bits a byte, the lowest first."""
+    size = shift = 0
+    while True:
+        byte = delta[position]
+        size, position, shift = size | (byte & 0x7F) << shift, position + 1, shift + 7
+        if not byte & 0x80:
+            return size, position
 
 
 def _distance(pack: mmap.mmap, position: int) -> tuple[int, int]:

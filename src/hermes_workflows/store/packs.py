@@ -10,14 +10,13 @@ import contextlib
 import os
 import threading
 import weakref
-import zlib
 from pathlib import Path
 
-from dulwich.errors import ApplyDeltaError, ChecksumMismatch, NotGitRepository
+from dulwich.errors import NotGitRepository
 from dulwich.objects import ObjectID
 from dulwich.repo import Repo
 
-from ..errors import IntegrityError
+from ..errors import HermesError, IntegrityError
 from . import peek
 from .pack_file import PackFile, Unreadable
 
@@ -98,10 +97,16 @@ class Packs:
         for _ in range(3):
             try:
                 kind, body = self._repo().object_store.get_raw(name)
+                return _KINDS[kind], body
             except (KeyError, FileNotFoundError):
                 _close(self._open)
-                continue
-            return _KINDS[kind], body
+            except (HermesError, OSError):
+                raise
+            except Exception as error:
+                # dulwich, zlib and struct have many words for a damaged pack.
+                why = f"{type(error).__name__}: {error}"
+                _close(self._open)
+                raise _damaged(f"object {oid.hex()} cannot be read: {why}") from None
         raise IntegrityError(
             f"object {oid.hex()} is missing", hint="restore it from a mirror of this repository with `git fetch`"
         )
@@ -113,7 +118,7 @@ class Packs:
             _close(self._open)
             for pack in self._repo().object_store.packs:
                 # A damaged pack is no copy, and nothing that a reader should die of.
-                with contextlib.suppress(KeyError, OSError, zlib.error, ApplyDeltaError, ChecksumMismatch):
+                with contextlib.suppress(Exception):
                     return bool(pack.get_raw(name))
         return False
 
@@ -127,6 +132,12 @@ class Packs:
                     return {name.decode() for name in self._repo().object_store.iter_prefix(prefix.encode())}
                 except FileNotFoundError:
                     _close(self._open)
+                except (HermesError, OSError):
+                    raise
+                except Exception as error:
+                    why = f"{type(error).__name__}: {error}"
+                    _close(self._open)
+                    raise _damaged(f"the packs of {self._repository} cannot be listed: {why}") from None
         return set()
 
     def close(self) -> None:
@@ -150,4 +161,10 @@ class Packs:
 
 def _close(repos: list[Repo]) -> None:
     while repos:
-        repos.pop().close()
+        # What was being read when it turned out to be damaged holds its map a little longer.
+        with contextlib.suppress(BufferError):
+            repos.pop().close()
+
+
+def _damaged(message: str) -> IntegrityError:
+    return IntegrityError(message, hint="`hermes-workflows doctor` says what is damaged, and how to repair it")

@@ -34,7 +34,7 @@ def read_ref(repository: Path | str, name: str) -> str | None:
     if data is not None:
         return _commit_id(name, data)
     packed = _content(f"{repository}/packed-refs") or b""
-    found = re.search(rb"^([0-9a-f]{40}) " + re.escape(name.encode()) + rb"$", packed, re.MULTILINE)
+    found = re.search(rb"^([0-9a-f]{40}) " + re.escape(os.fsencode(name)) + rb"$", packed, re.MULTILINE)
     return found[1].decode() if found else None
 
 
@@ -114,8 +114,9 @@ def _stat(path: Path) -> Stamp:
 
 def _packed(repository: Path, prefix: str) -> dict[str, str]:
     lines = _PACKED_LINE.findall(_content(f"{repository}/packed-refs") or b"")
-    start = prefix.encode()
-    return {name.decode(): value.decode() for value, name in lines if name.startswith(start)}
+    start = os.fsencode(prefix)
+    # Names of refs are bytes, as those of files are.
+    return {os.fsdecode(name): value.decode() for value, name in lines if name.startswith(start)}
 
 
 def _content(path: str) -> bytes | None:

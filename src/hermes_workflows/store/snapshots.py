@@ -64,7 +64,8 @@ class Snapshot:
 
     def run_folder(self) -> Folder:
         found = self.store.trees.folder(self.root, self.folder)
-        assert found is not None  # `Snapshots.at` found it there
+        if found is None:
+            raise IntegrityError(f"commit {self.tip.hex()} has no folder {self.folder}")
         return found
 
     def head(self) -> Head:
@@ -133,7 +134,8 @@ class Snapshots:
         folder = self._only_run(tip, root)
         head = Head(self._run_id(tip, commit, folder), tip.hex(), folder)
         run = self.trees.find(root, folder)
-        assert run is not None  # `_only_run` found it there
+        if run is None:
+            raise IntegrityError(f"commit {tip.hex()} has no folder {folder}")
         return Located(head, commit.time, run.oid, self.trees.find(root, f"{folder}/{layout.RESULT}") is not None)
 
     def keep(self, snapshot: Snapshot, instead_of: bytes = b"") -> None:

@@ -25,7 +25,7 @@ def load(text: str) -> Any:
     """The inverse of `dump`; raises DatabaseGone for what `dump` did not write: damage that SQLite cannot see."""
     try:
         return _unescape(json.loads(text[1:])) if text.startswith(_ESCAPED) else json.loads(text)
-    except ValueError as error:
+    except (AttributeError, RecursionError, TypeError, ValueError) as error:
         raise DatabaseGone(f"a damaged row: {error}") from None
 
 

@@ -21,6 +21,8 @@ _REMEMBERED = 16
 _RECENT = 64
 # Of a path of ours: git itself takes 4,096 bytes. What others made may go down without end.
 _DEEPEST = 300
+# Files and folders of one run, or between two commits; a run of a hundred thousand calls has a third of that.
+_MOST = 1_000_000
 
 _ENTRY = re.compile(rb"(([0-7]+) ([^\0]+)\0[\s\S]{20})")
 # Stands for the id of a folder that is in memory only.
@@ -64,7 +66,9 @@ class Folder:
         entries = _ENTRY.findall(data)
         keys = [name + b"/" if mode in _FOLDER_MODES else name for _, mode, name in entries]
         chunks = [chunk for chunk, _, _ in entries]
-        if sum(map(len, chunks)) != len(data):
+        # In another order, or with a name twice, what is listed would not be found; a path is no name.
+        in_order = keys == sorted(keys) and len(set(keys)) == len(keys)
+        if sum(map(len, chunks)) != len(data) or not in_order or any(b"/" in name for _, _, name in entries):
             raise IntegrityError(f"tree {oid.hex()} is damaged")
         return cls(keys, chunks, oid)
 
@@ -138,46 +142,57 @@ class Trees:
             current = self._child(current, name) if current else None
         return current
 
-    def walk(self, folder: Folder, prefix: str = "") -> Iterator[tuple[str, Item]]:
-        """Every file below `folder` in git's order. Raises IntegrityError for folders that no run has, so deep."""
-        _check_depth(prefix)
+    def walk(self, folder: Folder, prefix: str = "", steps: _Steps | None = None) -> Iterator[tuple[str, Item]]:
+        """Every file below `folder` in git's order. Raises IntegrityError for what no run has: so deep, so many.
+
+        `steps` are for its own use, as below.
+        """
+        steps = steps or _Steps()
+        steps.enter(prefix, len(folder.chunks))
         for name, item in folder.items():
             if item.is_folder:
-                yield from self.walk(self.open(item.oid), f"{prefix}{name}/")
+                yield from self.walk(self.open(item.oid), f"{prefix}{name}/", steps)
             else:
                 yield prefix + name, item
 
-    def compare(self, old: Folder | None, new: Folder | None, prefix: str = "") -> Iterator[Change]:
+    def compare(
+        self, old: Folder | None, new: Folder | None, prefix: str = "", steps: _Steps | None = None
+    ) -> Iterator[Change]:
         """The files that differ; equal sub-folders are not opened, so the cost follows the difference."""
-        _check_depth(prefix)
+        steps = steps or _Steps()
         # As sets of bytes first: of a hundred entries one differs, and only that one is worth taking apart.
         before, after = (frozenset(folder.chunks if folder else ()) for folder in (old, new))
         then = dict(map(_entry, before - after))
         now = dict(map(_entry, after - before))
+        steps.enter(prefix, len(then) + len(now))
         for name in sorted(then.keys() | now.keys()):
-            yield from self._compare_item(prefix + name, then.get(name), now.get(name))
+            yield from self._compare_item(prefix + name, then.get(name), now.get(name), steps)
 
-    def _compare_item(self, path: str, old: Item | None, new: Item | None) -> Iterator[Change]:
+    def _compare_item(self, path: str, old: Item | None, new: Item | None, steps: _Steps) -> Iterator[Change]:
         if not any(item and item.is_folder for item in (old, new)):
             yield Change(path, old, new)
             return
         if old and not old.is_folder:
             yield Change(path, old, None)
         folders = [self.open(item.oid) if item and item.is_folder else None for item in (old, new)]
-        yield from self.compare(folders[0], folders[1], path + "/")
+        yield from self.compare(folders[0], folders[1], path + "/", steps)
         if new and not new.is_folder:
             yield Change(path, None, new)
 
-    def pick(self, folder: Folder, wanted: Collection[str], write: Write, prefix: str = "") -> Folder | None:
+    def pick(
+        self, folder: Folder, wanted: Collection[str], write: Write, prefix: str = "", steps: _Steps | None = None
+    ) -> Folder | None:
         """The folder with only the wanted files, None when there are none; changed folders below it are written.
 
         What is wanted whole is the folder that exists, so the cost follows what is left out.
         """
+        steps = steps or _Steps()
+        steps.enter(prefix, len(folder.chunks))
         keys, chunks = [], []
         for key, chunk in zip(folder.keys, folder.chunks, strict=True):
             name, item = _entry(chunk)
             if item.is_folder:
-                below = self.pick(self.open(item.oid), wanted, write, f"{prefix}{name}/")
+                below = self.pick(self.open(item.oid), wanted, write, f"{prefix}{name}/", steps)
                 chunk = _chunk(name, Item(FOLDER, below.oid or write(b"tree", below.serialise()))) if below else b""
             elif prefix + name not in wanted:
                 chunk = b""
@@ -232,9 +247,21 @@ class Trees:
         return child
 
 
-def _check_depth(prefix: str) -> None:
-    if prefix.count("/") > _DEEPEST:
-        raise IntegrityError(f"folders in folders in folders: {prefix[:80]}…")
+class _Steps:
+    """What one walk has met. Ten trees that each name the next one ten times are a thousand million folders."""
+
+    __slots__ = ("left",)
+
+    def __init__(self) -> None:
+        self.left = _MOST
+
+    def enter(self, prefix: str, entries: int) -> None:
+        """Raises IntegrityError when there were too many of them, or it is too deep here."""
+        self.left -= 1 + entries
+        if self.left < 0:
+            raise IntegrityError(f"more than {_MOST:,} files and folders")
+        if prefix.count("/") > _DEEPEST:
+            raise IntegrityError(f"folders in folders in folders: {prefix[:80]}…")
 
 
 def _chunk(name: str, item: Item) -> bytes:

@@ -138,7 +138,7 @@ def expire(connection: Connection, moment: Moment, own: Collection[str]) -> None
 def expire_dead(connection: Connection, own: Collection[str], asking: Holder) -> bool:
     """The same for leases whose process is over; says whether there were any."""
     others = [row["holder"] for row in connection.execute(sql.HOLDERS) if row["holder"] != asking.process]
-    dead = [holder for holder in others if Process.from_text(holder).gone()]
+    dead = [holder for holder in others if Process.of_holder(holder).gone()]
     for holder in dead:
         _give_back(connection, connection.execute(sql.HELD_BY, {"holder": holder}), own)
     return bool(dead)
@@ -197,7 +197,7 @@ def _lost(row: Row, moment: Moment) -> tuple[str, ...]:
     lost = tuple(load(row["lost"])) if row["lost"] else ()
     if row["token"] is None or row["boot_id"] != moment.boot_id:
         return lost
-    return (*lost, lost_line(row["runner"], Process.from_text(row["holder"]), row["claimed_at"]))
+    return (*lost, lost_line(row["runner"], Process.of_holder(row["holder"]), row["claimed_at"]))
 
 
 def lost_line(runner: str, process: Process, claimed_at: str | None) -> str:

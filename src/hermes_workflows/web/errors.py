@@ -37,7 +37,7 @@ def _ours(request: Request, error: Exception) -> Response:
 def _http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     return page(
-        request, "error.html", ErrorView(error.detail, _clean(request, request.url.path)), status=error.status_code
+        request, "error.html", ErrorView(error.detail, _clean(request, request.scope["path"])), status=error.status_code
     )
 
 

@@ -117,7 +117,8 @@ def _text(shape: Shape, value: Any) -> str:
         return str(value)
     if shape.kind == "json":
         return json.dumps(value, indent=2, ensure_ascii=False, default=repr)
-    return shown(value)
+    # What a button has put where the schema has no place for it may have nothing in it yet.
+    return json.dumps(value, default=repr)
 
 
 def _is_given(shape: Shape, value: Any) -> bool:

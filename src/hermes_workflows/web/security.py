@@ -80,6 +80,8 @@ class Gate:
         headers = Headers(scope=scope)
         if (wrong := self._wrong_caller(scope, headers)) is not None:
             return wrong
+        if not scope.get("query_string", b"").isascii():
+            return Answer(400, "This is no address: what is not ASCII in it is written with percent signs.")
         safe, state, path = scope["method"] in _SAFE, scope.setdefault("state", {}), within(scope)
         link = state["link"] = served(scope.get("root_path", ""))
         if not path.startswith("/"):
@@ -192,8 +194,7 @@ def _wrong_origin(headers: Headers) -> Answer | None:
     if origin == "null" and headers.get("sec-fetch-site") == "same-origin":
         # What browsers send from a page that tells no referrer; no page can write the other header itself.
         return None
-    parts = urlsplit(origin)
-    if parts.scheme in ("http", "https") and origin == f"{parts.scheme}://{host}":
+    if host and origin in (f"http://{host}", f"https://{host}"):
         return None
     return Answer(403, "The request came from another site.")
 

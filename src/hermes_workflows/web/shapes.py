@@ -148,7 +148,7 @@ def _group(shape: Shape, root: Schema) -> Shape:
 def _of_text(schema: Schema) -> Kind:
     most = schema.get("maxLength")
     short = isinstance(most, int) and most <= _LINE
-    return "text" if short or "pattern" in schema or schema.get("format") in _ONE_LINE else "long"
+    return "text" if short or "pattern" in schema or str(schema.get("format")) in _ONE_LINE else "long"
 
 
 def _below(shape: Shape, name: str) -> str:

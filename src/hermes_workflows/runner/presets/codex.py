@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ..protocol import AgentResponse, AgentUsage
+from ..protocol import AgentResponse
 from .base import MODEL, Ask, Invocation, Said, through_file
 from .dialect import Structured, structured
 from .lines import count, events, message_in
@@ -70,14 +70,11 @@ def _error(record: list[dict[str, Any]]) -> str | None:
     return message_in(lost[-1].get("message")) if lost and not done else None
 
 
-def _usage(record: list[dict[str, Any]]) -> AgentUsage | None:
+def _usage(record: list[dict[str, Any]]) -> dict[str, int] | None:
     turns = [event["usage"] for event in record if isinstance(event.get("usage"), dict)]
     if not turns:
         return None
-    return AgentUsage(
-        input_tokens=count(*(turn.get("input_tokens") for turn in turns)),
-        output_tokens=count(*(turn.get("output_tokens") for turn in turns)),
-    )
+    return {name: count(*(turn.get(name) for turn in turns)) for name in ("input_tokens", "output_tokens")}
 
 
 PRESET = Codex()

@@ -11,7 +11,7 @@ import json
 from typing import Any
 
 from ..candidates import Printed
-from ..protocol import AgentResponse, AgentUsage
+from ..protocol import AgentResponse
 from .base import MODEL, TOOLS, Ask, Invocation, Said, through_file
 from .lines import count, message_in
 
@@ -70,11 +70,12 @@ def _used(stats: Any) -> dict[str, Any]:
     models = stats.get("models") if isinstance(stats, dict) else None
     if not isinstance(models, dict) or not models:
         return {}
-    tokens = [model.get("tokens") or {} for model in models.values() if isinstance(model, dict)]
-    usage = AgentUsage(
-        input_tokens=count(*(each.get("prompt") for each in tokens)),
-        output_tokens=count(*(each.get(name) for each in tokens for name in ("candidates", "thoughts"))),
-    )
+    said = (model.get("tokens") for model in models.values() if isinstance(model, dict))
+    tokens = [each for each in said if isinstance(each, dict)]
+    usage = {
+        "input_tokens": count(*(each.get("prompt") for each in tokens)),
+        "output_tokens": count(*(each.get(name) for each in tokens for name in ("candidates", "thoughts"))),
+    }
     return {"usage": usage, "model": "+".join(models)}
 
 

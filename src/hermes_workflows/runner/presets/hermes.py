@@ -8,11 +8,13 @@ Known of version 0.19.
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
+from ...core.canonical import parse
+from ...errors import InvalidInput
 from ..protocol import AgentResponse
 from .base import MODEL, TOOLS, Ask, CannotEnforce, Invocation, Said, through_file
+from .lines import count
 
 _LONGEST_PROMPT = 120_000
 _USAGE = "usage.json"
@@ -56,8 +58,8 @@ class Hermes:
 
 def _report(text: str) -> dict[str, Any]:
     try:
-        report = json.loads(text)
-    except ValueError:
+        report = parse(text.encode("utf-8", "replace"))
+    except InvalidInput:
         return {}
     return report if isinstance(report, dict) else {}
 
@@ -65,9 +67,9 @@ def _report(text: str) -> dict[str, Any]:
 def _usage(report: dict[str, Any]) -> dict[str, Any] | None:
     if report.get("input_tokens") is None and report.get("output_tokens") is None:
         return None
-    read = [report.get(name) or 0 for name in ("input_tokens", "cache_read_tokens", "cache_write_tokens")]
+    read = (report.get(name) for name in ("input_tokens", "cache_read_tokens", "cache_write_tokens"))
     cost = None if report.get("cost_status") in (None, "unknown") else report.get("estimated_cost_usd")
-    return {"input_tokens": sum(read), "output_tokens": report.get("output_tokens"), "cost_usd": cost}
+    return {"input_tokens": count(*read), "output_tokens": report.get("output_tokens"), "cost_usd": cost}
 
 
 PRESET = Hermes()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
+from ...core.canonical import parse
+from ...errors import InvalidInput
 from ..candidates import Printed
 
 
@@ -19,13 +20,23 @@ def message_in(error: Any) -> str:
     for _ in range(4):
         if isinstance(error, str):
             try:
-                error = json.loads(error)
-            except ValueError:
+                error = parse(error.encode("utf-8", "replace"))
+            except InvalidInput:
                 return str(error)
         if not isinstance(error, dict):
             break
-        error = error.get("error") or error.get("message") or (error.get("data") or {}).get("message") or str(error)
+        data = error.get("data")
+        inner = data.get("message") if isinstance(data, dict) else None
+        error = error.get("error") or error.get("message") or inner or str(error)
     return str(error)
+
+
+def amount(*values: Any) -> float | None:
+    """The sum of money, as far as it is said in numbers; None when it is more than a number can hold."""
+    try:
+        return sum(float(value) for value in values if isinstance(value, int | float) and not isinstance(value, bool))
+    except OverflowError:
+        return None
 
 
 def count(*values: Any) -> int:

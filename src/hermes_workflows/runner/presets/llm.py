@@ -11,12 +11,12 @@ import json
 import re
 from typing import Any
 
-from ..protocol import AgentResponse, AgentUsage
+from ..protocol import AgentResponse
 from .base import MODEL, TOOLS, Ask, Invocation, Said
 from .dialect import Structured, structured
 
 _SCHEMA = "schema.json"
-_USAGE = re.compile(r"^Token usage: ([\d,]+) input, ([\d,]+) output", re.M)
+_USAGE = re.compile(r"^Token usage: ([0-9][0-9,]{0,30}) input, ([0-9][0-9,]{0,30}) output", re.M)
 
 
 class Llm:
@@ -43,7 +43,7 @@ class Llm:
         fields: dict[str, Any] = {"output": form.unwrap(text) if form else text, "model": ask.model}
         if used := _USAGE.search(said.stderr):
             read, written = (int(number.replace(",", "")) for number in used.groups())
-            fields["usage"] = AgentUsage(input_tokens=read, output_tokens=written)
+            fields["usage"] = {"input_tokens": read, "output_tokens": written}
         return AgentResponse.model_validate(fields)
 
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ..protocol import AgentResponse, AgentUsage
+from ..protocol import AgentResponse
 from .base import MODEL, TOOLS, Ask, Invocation, Said
-from .lines import count, events, message_in
+from .lines import amount, count, events, message_in
 
 
 class Opencode:
@@ -54,20 +54,20 @@ def _part(event: dict[str, Any]) -> dict[str, Any]:
     return part if isinstance(part, dict) else {}
 
 
-def _usage(steps: list[dict[str, Any]]) -> AgentUsage | None:
+def _usage(steps: list[dict[str, Any]]) -> dict[str, Any] | None:
     tokens = [step["tokens"] for step in steps if isinstance(step.get("tokens"), dict)]
     if not tokens:
         return None
     cached = [each["cache"] for each in tokens if isinstance(each.get("cache"), dict)]
-    costs = [step["cost"] for step in steps if isinstance(step.get("cost"), int | float)]
-    return AgentUsage(
-        input_tokens=count(
+    costs = [step["cost"] for step in steps if "cost" in step]
+    return {
+        "input_tokens": count(
             *(each.get("input") for each in tokens),
             *(each.get(name) for each in cached for name in ("read", "write")),
         ),
-        output_tokens=count(*(each.get(name) for each in tokens for name in ("output", "reasoning"))),
-        cost_usd=sum(costs) if costs else None,
-    )
+        "output_tokens": count(*(each.get(name) for each in tokens for name in ("output", "reasoning"))),
+        "cost_usd": amount(*costs) if costs else None,
+    }
 
 
 PRESET = Opencode()

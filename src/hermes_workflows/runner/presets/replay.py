@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...errors import InvalidInput, NotFound
-from ..protocol import AgentRequest, AgentResponse
+from ..protocol import RESPONSE_SCHEMA, AgentRequest, AgentResponse
 from .base import MODEL, TOOLS, Ask, Said
 
 _FOR = ("key", "name", "attempt")
@@ -54,6 +54,8 @@ def entries_of(data: Any, source: str) -> tuple[Mapping[str, Any], ...]:
             raise InvalidInput(f"{source}: entry {number} must be an object with an output or an error")
         if unknown := sorted(entry.keys() - {*_FOR, *_SAYS}):
             raise InvalidInput(f"{source}: entry {number}: {unknown[0]!r} is not known; known: {', '.join(_FOR)}, …")
+        if entry.get("schema", RESPONSE_SCHEMA) != RESPONSE_SCHEMA:
+            raise InvalidInput(f"{source}: entry {number}: its schema is not {RESPONSE_SCHEMA}")
     return tuple(data)
 
 
