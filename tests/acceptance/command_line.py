@@ -14,8 +14,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.acceptance.nursery import nursery, replaced
+
 PROGRAM = [sys.executable, "-m", "hermes_workflows"]
 DEADLINE = 60.0
+# What Python and the system look at before anything of ours is imported.
+_BEFORE_MAIN = ("PYTHON", "LC_", "LANG", "TZ")
 
 REGISTRY = {"dbs": {"default": "workflows.sqlite"}, "workflows": {"launch": {"workflow_ref": "flows/launch.py:launch"}}}
 LAUNCH = """
@@ -104,8 +108,18 @@ class Place:
         hidden = ("PYTHONHASHSEED", "HERMES_WORKFLOWS_ORIGINAL_HASHSEED")
         return {name: value for name, value in os.environ.items() if name not in hidden} | self.environment
 
-    def run(self, *arguments: str, cwd: str = ".", typed: str = "", program: Sequence[str] = PROGRAM) -> Said:
-        """One command, piped: stdin is `typed`, and no terminal."""
+    def run(self, *arguments: str, cwd: str = ".", typed: str = "", program: Sequence[str] = ()) -> Said:
+        """One command, without a terminal: stdin is `typed`.
+
+        It is a process that was forked with everything imported; with a `program`, one that begins at nothing.
+        """
+        if not program and not any(name.startswith(_BEFORE_MAIN) for name in self.environment):
+            child = nursery().start(arguments, self.root / cwd, replaced(self.env()), typed)
+            return Said(child.wait(DEADLINE), child.stdout, child.stderr)
+        return self.begun(*arguments, cwd=cwd, typed=typed, program=program or PROGRAM)
+
+    def begun(self, *arguments: str, cwd: str = ".", typed: str = "", program: Sequence[str] = PROGRAM) -> Said:
+        """The same as a process of its own from the first byte of Python on: where its start is the subject."""
         done = subprocess.run(
             [*program, *arguments],
             cwd=self.root / cwd,

@@ -105,15 +105,17 @@ class Nursery:
         self._server.stdin.flush()
         return json.loads(self._server.stdout.readline())
 
-    def start(self, arguments: Sequence[str], cwd: Path, env: Mapping[str, str]) -> Child:
+    def start(self, arguments: Sequence[str], cwd: Path, env: Mapping[str, str], typed: str = "") -> Child:
         self._started += 1
         base = self._folder / str(self._started)
         output, errors = base.with_suffix(".out"), base.with_suffix(".err")
         output.touch()
         errors.touch()
-        pid = self.ask(
-            op="start", arguments=[*arguments], cwd=str(cwd), env=dict(env), out=str(output), err=str(errors)
-        )
+        given = base.with_suffix(".in") if typed else Path(os.devnull)
+        if typed:
+            given.write_text(typed)
+        streams = {"given": str(given), "out": str(output), "err": str(errors)}
+        pid = self.ask(op="start", arguments=[*arguments], cwd=str(cwd), env=dict(env), **streams)
         return Child(pid, output, errors, self)
 
 
@@ -121,6 +123,12 @@ class Nursery:
 def nursery() -> Nursery:
     """The one of this test process."""
     return Nursery()
+
+
+def replaced(env: Mapping[str, str]) -> dict[str, str]:
+    """What a process has that was replaced by itself for its hash seed (`cli/hashseed.py`)."""
+    seed, original = _HIDDEN
+    return {**env, seed: "0", original: env.get(seed, "")}
 
 
 def environment(**more: str) -> dict[str, str]:
@@ -133,6 +141,7 @@ def environment(**more: str) -> dict[str, str]:
 def serve() -> None:
     """Read questions from stdin until it is closed; then nothing that was started is left."""
     _import_everything()
+    _let_the_disk_be()
     ended: dict[int, int] = {}
     living: set[int] = set()
     for line in sys.stdin:
@@ -170,6 +179,14 @@ def _import_everything() -> None:
             importlib.import_module(found.name)
 
 
+def _let_the_disk_be() -> None:
+    """What is started here may be killed, and keeps its power: as in tests/conftest.py."""
+    from hermes_workflows.store import durability
+
+    durability._sync_file_range = lambda *_: 0
+    os.fsync = lambda descriptor: None  # type: ignore[assignment]
+
+
 def _become(question: Mapping[str, Any]) -> None:
     """The forked child: the command line, from here to its exit."""
     code = 70
@@ -182,7 +199,7 @@ def _become(question: Mapping[str, Any]) -> None:
             clocks.install(clock)
         for number, (path, flags) in enumerate(
             (
-                ("/dev/null", os.O_RDONLY),
+                (question["given"], os.O_RDONLY),
                 (question["out"], os.O_WRONLY | os.O_CREAT),
                 (question["err"], os.O_WRONLY | os.O_CREAT),
             )

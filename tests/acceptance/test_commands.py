@@ -150,8 +150,8 @@ def test_a_file_that_is_a_program_records_its_run_and_drains_it(here: Place) -> 
 
 
 def test_deciding_has_a_fixed_hash_seed_and_commands_keep_their_own(here: Place) -> None:
-    here.run("run", "flows/launch.py:seeded", "--id", "wf")
-    here.work()
+    here.begun("run", "flows/launch.py:seeded", "--id", "wf")
+    here.begun("runner", "run", "--idle-exit-after", "0.1")
     assert here.run("status", "wf").json["result"] == {"body": "0", "command": "unset"}
 
 

@@ -16,6 +16,8 @@ from hermes_workflows.store.git_ledger import GitLedger
 from hermes_workflows.store.mounts import mount_of
 from hermes_workflows.store.ports import Entry
 
+pytestmark = pytest.mark.syncs
+
 needs_ext4 = pytest.mark.skipif(
     not has_ordered_journal(Path(__file__)) or durability._sync_file_range is None, reason="not on ext4"
 )

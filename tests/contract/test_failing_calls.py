@@ -13,7 +13,7 @@ import pytest
 from tests.contract.ledgers import DAY, end_draft, git, impatient, open_git, run_draft, start, step_draft
 
 from hermes_workflows.errors import StoreFailure
-from hermes_workflows.store import ahead, durability, objects, peek
+from hermes_workflows.store import ahead, objects, peek
 from hermes_workflows.store.git_ledger import GitLedger
 from hermes_workflows.store.ports import Entry
 
@@ -33,9 +33,6 @@ class FailingDisk:
     def __init__(self, patch: pytest.MonkeyPatch, at: int) -> None:
         self.made = 0
         self._at, self._code = at, (errno.EIO, errno.ENOSPC)[at % 2]
-        # Nobody cuts the power here, so nothing has to be waited for.
-        for module, name in ((os, "fsync"), (durability, "_write_out")):
-            patch.setattr(module, name, lambda *_: None)
         for name in _CALLS:
             patch.setattr(os, name, self._failing(getattr(os, name)))
 

@@ -56,6 +56,7 @@ def test_a_slice_that_does_not_end_is_stopped_and_the_next_one_runs(decider: Dec
     assert decider.run(lambda: "well") == "well"
 
 
+@pytest.mark.untraced
 def test_a_slice_that_holds_its_thread_is_left_behind(decider: Decider) -> None:
     free = threading.Event()
     with pytest.raises(SliceStopped) as stopped:
@@ -89,6 +90,7 @@ def test_the_collector_is_on_again_after_a_slice_that_was_stopped(decider: Decid
     assert gc.isenabled()
 
 
+@pytest.mark.untraced
 def test_a_slice_that_ends_at_the_very_limit_harms_no_other(decider: Decider) -> None:
     for _ in range(8):
         with suppress(SliceStopped):
