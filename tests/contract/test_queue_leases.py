@@ -9,7 +9,7 @@ import pytest
 from tests.contract.queues import Shop, beat, call, dead_process, open_shop, workflow
 
 from hermes_workflows.store.liveness import Process
-from hermes_workflows.store.queue_port import Change
+from hermes_workflows.store.queue_port import Change, Claim, Work
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -166,6 +166,19 @@ def test_a_process_of_another_host_is_believed_until_its_lease_runs_out(shop: Sh
     assert shop.claim("bob") == []
     shop.clock.advance(31)
     assert shop.claim("bob") == ["r/a"]
+
+
+# --- claiming twice over ----------------------------------------------------------------------------------------
+
+
+def test_what_is_wanted_once_the_limit_is_reached_is_claimed_beside_it(shop: Shop) -> None:
+    shop.offer(call("r", "a"), call("r", "b"), call("r", "c"), Work("r", "timer", "t"))
+    assert shop.claim("ada", 2, then=Claim(5, ("timer",))) == ["r/a", "r/b", "r/t"]
+
+
+def test_nothing_beside_is_claimed_by_whoever_gets_less_than_he_wanted(shop: Shop) -> None:
+    shop.offer(call("r", "a"), Work("r", "timer", "t"))
+    assert shop.claim("ada", 2, kinds=("step",), then=Claim(5, ("timer",))) == ["r/a"]
 
 
 # --- precedence -------------------------------------------------------------------------------------------------

@@ -145,7 +145,7 @@ class Dispatcher:
         claim = self._wanting.claim(free, left, notices=self._notices.has_room)
         leases = self.records.apply(claim)
         # Fewer than asked for: nothing more is there, and another transaction would only say so again.
-        self._full = claim is not None and len(leases) >= claim.limit
+        self._full = claim is not None and len(leases) >= claim.most
         return leases
 
     def _one_suspect(self, leases: Sequence[Lease]) -> Sequence[Lease]:

@@ -27,9 +27,9 @@ class Wanting:
         """`free` are executors, `left` the rows that may still be claimed; `notices` whether people may be told."""
         if left is not None and left <= 0:
             return None
-        if free > 0:
-            kinds = self._all if notices else self._but_notices
-            return Claim(free if left is None else min(free, left), kinds, limits=self._limits)
+        kinds = self._all if notices else self._but_notices
+        limit = free if left is None else min(free, left)
         # A run whose timeout fired must move on while all executors are busy.
-        limit = _DECISIONS_AT_ONCE if left is None else min(left, _DECISIONS_AT_ONCE)
-        return Claim(limit, _DECIDING)
+        decisions = _DECISIONS_AT_ONCE if left is None else min(left - limit, _DECISIONS_AT_ONCE)
+        deciding = Claim(decisions, _DECIDING) if decisions else None
+        return Claim(limit, kinds, limits=self._limits, then=deciding) if limit else deciding

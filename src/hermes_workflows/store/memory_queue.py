@@ -87,7 +87,10 @@ class MemoryQueue:
             return []
         process, own = self._held.process_of(runner), self._held.tokens(runner)
         holder = MemoryHolder(runner, process, self._lease_seconds, own, lambda: self._held.suspects(runner, change))
-        return self._tables.work.claim(change.claim, holder, moment)
+        claimed = self._tables.work.claim(change.claim, holder, moment)
+        if change.claim.then and len(claimed) >= change.claim.limit:
+            claimed += self._tables.work.claim(change.claim.then, holder, moment)
+        return claimed
 
     def renew(self, leases: Sequence[Lease], seconds: float) -> dict[str, Answer]:
         with self._tables.lock:

@@ -51,12 +51,19 @@ class Claim:
 
     `limits` say how many rows may be leased at once, by all runners together: of a kind (`bash`), or of one agent
     (`agent:writer`). Of the calls whose claimers were lost several times a runner gets one at a time.
+    `then` is what it would take as well, in the same transaction, once it has `limit` rows.
     """
 
     limit: int
     kinds: tuple[Kind, ...] = ()
     run_id: str | None = None
     limits: Limits = ()
+    then: Claim | None = None
+
+    @property
+    def most(self) -> int:
+        """The rows it may get altogether."""
+        return self.limit + (self.then.most if self.then else 0)
 
 
 @dataclass(frozen=True)

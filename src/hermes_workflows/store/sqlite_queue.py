@@ -110,6 +110,8 @@ class SqliteQueue:
         # Looking at processes costs a file each; whoever has got all he wanted need not look.
         if wanting.limit and work_table.expire_dead(connection, own, holder):
             claimed += work_table.claim(connection, wanting, holder, moment, suspected)
+        if change.claim.then and len(claimed) >= change.claim.limit:
+            claimed += work_table.claim(connection, change.claim.then, holder, moment, suspected)
         return claimed
 
     def renew(self, leases: Sequence[Lease], seconds: float) -> dict[str, Answer]:
