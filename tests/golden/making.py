@@ -54,31 +54,33 @@ def make(number: str, folder: Path) -> None:
     target = HERE / number
     if (target / "schema.json").exists():
         raise SystemExit(f"{target} is there: golden files are never made anew")
-    made = _workspace(target, folder)
+    made = workspace(target, folder, "flows.py")
+    (made.root / "agent.py").write_text(AGENT)
+    old = (target / "flows.py").read_text().replace("asked as it is now", "asked as it was")
+    (made.root / "flows.py").write_text(old)
     _everything(made)
     _cancelled(made)
     _resolved(made)
     _accepted(made, target)
     _paused(made)
-    _did(made.run("fork", "everything@add", "--id", "forked", "--set", 'reader="by hand"', "--by", "ana"))
+    did(made.run("fork", "everything@add", "--id", "forked", "--set", 'reader="by hand"', "--by", "ana"))
     _work(made)
     for run in RUNS:
-        _keep(made, run, target)
+        keep(made, run, target)
     (target / "schema.json").write_text(json.dumps(schema(), indent=2, sort_keys=True) + "\n")
 
 
-def _workspace(target: Path, folder: Path) -> Place:
+def workspace(target: Path, folder: Path, flows: str, **environment: str) -> Place:
+    """A workspace with the flows of a format, and a copy of the program, in `folder`."""
     registry = {"dbs": {"default": "workflows.sqlite"}, "workflows": {}}
     # Tracebacks name files: nobody's folders are kept for ever.
     shutil.copytree(Path(hermes_workflows.__file__).parent, folder / "lib" / "hermes_workflows")
-    made = place(folder / "ws", registry, PYTHONPATH=str(folder / "lib"))
-    (made.root / "agent.py").write_text(AGENT)
-    old = (target / "flows.py").read_text().replace("asked as it is now", "asked as it was")
-    (made.root / "flows.py").write_text(old)
+    made = place(folder / "ws", registry, PYTHONPATH=str(folder / "lib"), **environment)
+    (made.root / flows).write_text((target / flows).read_text())
     return made
 
 
-def _did(said: Said) -> Said:
+def did(said: Said) -> Said:
     assert said.code == 0, said.stderr
     return said
 
@@ -89,19 +91,19 @@ def _work(made: Place, code: int = 0) -> None:
 
 
 def _start(made: Place, run: str, *more: str) -> None:
-    _did(made.run("run", f"flows.py:{run}", "--id", run, *more))
+    did(made.run("run", f"flows.py:{run}", "--id", run, *more))
 
 
 def _answer(made: Place, run: str, key: str, answer: Any) -> None:
     who = ("--by", "ana", "--kind", "test", "--channel", "golden", "--message-id", f"{run}-{key}")
-    _did(made.run("review", "respond", run, key, "--json", json.dumps(answer), *who))
+    did(made.run("review", "respond", run, key, "--json", json.dumps(answer), *who))
 
 
 def _everything(made: Place) -> None:
     _start(made, "everything", "--input-json", json.dumps({"topic": "тема"}))
     _start(made, "failing")
     _work(made)
-    _did(made.run("signal", "everything", "event", "--json", '{"n": 1}', "--by", "ana", "--kind", "test"))
+    did(made.run("signal", "everything", "event", "--json", '{"n": 1}', "--by", "ana", "--kind", "test"))
     _work(made)
     _answer(made, "everything", "review", {"action": "revise", "feedback": "shorter\nplease"})
     _work(made)
@@ -112,7 +114,7 @@ def _everything(made: Place) -> None:
 def _cancelled(made: Place) -> None:
     _start(made, "cancelled")
     _work(made)
-    _did(made.run("cancel", "cancelled", "--reason", "no longer wanted", "--by", "ana"))
+    did(made.run("cancel", "cancelled", "--reason", "no longer wanted", "--by", "ana"))
     _work(made)
 
 
@@ -128,7 +130,7 @@ def _resolved(made: Place) -> None:
     runner.wait()
     _work(made)
     said = ("--happened", '{"paid": 7}', "--why", "seen in the books", "--by", "ana", "--kind", "test")
-    _did(made.run("resolve", "resolved", "held", *said))
+    did(made.run("resolve", "resolved", "held", *said))
     _work(made)
 
 
@@ -137,28 +139,31 @@ def _accepted(made: Place, target: Path) -> None:
     _start(made, "accepted")
     _work(made)
     (made.root / "flows.py").write_text((target / "flows.py").read_text())
-    _did(made.run("accept", "accepted", "echo", "--why", "it says the same", "--by", "ana", "--kind", "test"))
+    did(made.run("accept", "accepted", "echo", "--why", "it says the same", "--by", "ana", "--kind", "test"))
     _answer(made, "accepted", "go", "yes")
     _work(made)
 
 
 def _paused(made: Place) -> None:
     _start(made, "paused")
-    _did(made.run("pause", "paused", "--reason", "lunch", "--by", "ana"))
-    _did(made.run("resume", "paused", "--by", "ana"))
+    did(made.run("pause", "paused", "--reason", "lunch", "--by", "ana"))
+    did(made.run("resume", "paused", "--by", "ana"))
     _work(made)
     _answer(made, "paused", "go", "yes")
     _work(made)
 
 
-def _keep(made: Place, run: str, target: Path) -> None:
-    status = _did(made.run("status", run)).json
-    print(run, status["status"], status["reason"] if status["status"] not in ("completed",) else "")
+def keep(made: Place, run: str, target: Path) -> None:
     (target / "runs").mkdir(exist_ok=True)
-    _did(made.run("export", run, "--bundle", str(target / "runs" / f"{run}.bundle")))
-    if run == "forked":
-        return  # the same bytes
-    folder = _did(made.run("log", run)).json["folder"]
+    did(made.run("export", run, "--bundle", str(target / "runs" / f"{run}.bundle")))
+    if run != "forked":  # the same bytes
+        keep_receipts(made, run, target)
+
+
+def keep_receipts(made: Place, run: str, target: Path) -> None:
+    status = did(made.run("status", run)).json
+    print(run, status["status"], status["reason"] if status["status"] not in ("completed",) else "")
+    folder = did(made.run("log", run)).json["folder"]
     names = made.git("ls-tree", "-r", "--name-only", f"refs/runs/{run}", f"{folder}/").splitlines()
     for name in names:
         inside = name.removeprefix(f"{folder}/")
