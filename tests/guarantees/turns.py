@@ -144,9 +144,10 @@ class _Actor:
         self.go.release()
 
     def leave(self) -> None:
-        self.act = None
-        self.go.release()
-        self._thread.join()
+        # Whoever was held when something went wrong stays there.
+        if self.act is None:
+            self.go.release()
+            self._thread.join()
 
     def _perform(self) -> None:
         while True:
