@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parents[1]
 VERSIONS = ("3.11", "3.12", "3.13", "3.14")
 TESTS = ("tests/core", "tests/contract")
 # What tests need beside the package; their own lowest versions are nobody's promise.
-TOOLS = ("pytest", "pytest-xdist", "pytest-randomly", "hypothesis", "freezegun", "httpx2")
+TOOLS = ("pytest", "pytest-xdist", "pytest-randomly", "hypothesis", "freezegun", "httpx2", "cmarkgfm")
 EVERY_MODULE = """
 import importlib, pkgutil, sys, hermes_workflows
 assert "site-packages" in hermes_workflows.__file__, hermes_workflows.__file__

@@ -17,6 +17,7 @@ from .core.bodies import body
 from .core.inert import inert
 from .core.messages import cut
 from .core.names import run_component
+from .core.plain import git_line
 from .core.readme import render
 from .core.receipts import Receipt
 from .core.summary import RunSummary, summarize
@@ -202,12 +203,13 @@ def _replace(
         if refused is None:
             return
         why = refused
-    instead = f"--force-with-lease={branch}:{(old or '')[:12]} {remote.name} {found.head.tip[:12]}:{_HEADS}{branch}"
+    lease = f"--force-with-lease={branch}:{(old or '')[:12]}"
+    instead = git_line(ledger.path, "push", lease, remote.name, f"{found.head.tip[:12]}:{_HEADS}{branch}")
     kept = (kept_as(remote, _HEADS + branch) or "").removeprefix("refs/remotes/")
     raise Conflict(
         f"{branch} at {remote.name} has a commit that is not ours ({(old or '')[:12]}): {why}",
         hint=f"`hermes-workflows fetch {remote.name}` brings it as {kept}, and takes an answer from it if it is one; "
-        f"one that was refused is replaced by `git -C {ledger.path} push {instead}`",
+        f"one that was refused is replaced by `{instead}`",
     )
 
 

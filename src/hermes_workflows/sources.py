@@ -17,6 +17,7 @@ from pathlib import Path
 
 from .authoring.prompts import find
 from .core.identity import code_identity
+from .core.names import source_paths
 from .errors import InvalidInput
 
 _PACKAGE = Path(__file__).resolve().parent
@@ -80,7 +81,9 @@ def collect(first: Module, root: Path, search: Sequence[Path]) -> Sources:
         by_path[path] = path.read_bytes()
     files = {_recorded(module, root): by_path[path] for path, module in found.items()}
     files.update((name, by_path[path]) for path, name in prompts.items())
-    return Sources(tuple(found.values()), files, by_path, stamps)
+    names = source_paths(files)
+    kept = {names[path]: data for path, data in files.items()}
+    return Sources(tuple(found.values()), kept, by_path, stamps)
 
 
 def parsed(source: bytes, name: str) -> ast.Module:

@@ -20,6 +20,7 @@ from .core.clock import Clock
 from .core.differences import first_difference
 from .core.encoding import Limits, Plain
 from .core.names import check_run_id
+from .core.plain import command_line
 from .core.receipts import Author, ControlReceipt, Provenance, RunStarted, draft
 from .core.redaction import Redactor
 from .core.states import OperationalState
@@ -199,7 +200,7 @@ class Workspace:
             return text
         run_id = finding.locate(self.ledger, text, self._matching).head.run_id
         if "/" in text or self.ledger.head(run_id) is None:
-            hint = f"`hermes-workflows show {text}` shows it; `fork` makes a run of your own of it"
+            hint = f"`{command_line('show', text)}` shows it; `fork` makes a run of your own of it"
             raise Conflict(f"{text} was fetched: only its own workspace goes on with it", hint=hint)
         return run_id
 

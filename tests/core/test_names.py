@@ -9,8 +9,19 @@ from collections import Counter
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from tests import hostile
 
-from hermes_workflows.core.names import MAX_KEY, check_run_id, clean_key, fan_out, run_component, slug
+from hermes_workflows.core.names import (
+    MAX_KEY,
+    check_name,
+    check_run_id,
+    clean_key,
+    fan_out,
+    is_one_line,
+    run_component,
+    slug,
+    source_paths,
+)
 from hermes_workflows.errors import InvalidInput
 
 DEVICES = {"con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(10))}
@@ -23,7 +34,7 @@ WORDS = st.builds(
     st.sampled_from(["con", "Aux", "request", "a", "git", ".git", ".."]),
     st.sampled_from(ENDINGS),
 )
-NAMES = st.one_of(NASTY, WORDS, st.text(max_size=120))
+NAMES = st.one_of(NASTY, WORDS, st.text(max_size=120), hostile.NAMES, hostile.TEXTS)
 
 
 def is_safe_component(name: str) -> bool:
@@ -193,3 +204,78 @@ def test_two_ids_never_meet_in_a_ref_or_folder(one: str, other: str) -> None:
 @pytest.mark.parametrize("run_id", ["wf_launch", "0", "a-b.c", "request", "x.start", "a" * 100])
 def test_a_lower_case_id_names_its_ref(run_id: str) -> None:
     assert run_component(run_id) == run_id
+
+
+@settings(deadline=None)
+@given(st.lists(NAMES, max_size=4).map("/".join))
+def test_a_key_is_refused_or_made_of_safe_components_and_never_leaves_its_folder(key: str) -> None:
+    if not key.replace("/", ""):
+        return
+    safe = "/".join(slug(part) for part in key.split("/") if part)
+    if len(safe) > MAX_KEY:
+        with pytest.raises(InvalidInput, match="bytes"):
+            clean_key(key)
+        return
+    cleaned = clean_key(key)
+    assert all(map(is_safe_component, cleaned.split("/")))
+    assert clean_key(cleaned) == cleaned
+    assert all(is_safe_component(part) for part in fan_out(cleaned).split("/"))
+
+
+@settings(deadline=None)
+@given(NAMES)
+def test_a_name_that_is_kept_as_it_is_written_is_one_line_or_refused(name: str) -> None:
+    if not is_one_line(name):
+        with pytest.raises(InvalidInput) as refusal:
+            check_name(name, "signal")
+        assert refusal.value.message.isprintable()
+    elif name.replace("/", ""):
+        assert check_name(name, "signal") == name
+        name.encode()
+        assert len(name.splitlines()) <= 1
+        assert not re.search("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", name)
+
+
+PARTS = NAMES.filter(lambda part: part not in ("", ".", "..") and "/" not in part and "\0" not in part)
+PATHS = st.lists(PARTS, min_size=1, max_size=3).map("/".join)
+
+
+def portable(part: str) -> bool:
+    """What git refuses on HFS+ and NTFS, and what Windows makes another name of, written down a second time."""
+    seen = re.sub("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]", "", part).lower()
+    bare = seen.split(":")[0].split("\\")[0].rstrip(" .")
+    return (
+        bare not in ("", ".git", "git~1", ".gitmodules", ".gitattributes")
+        and re.split(r"[. ]", seen)[0] not in DEVICES
+        and not re.search(r'[\x00-\x1f<>:"|?*\\]', part)
+        and part.rstrip(" .") == part
+        and len(part.encode()) <= 255
+    )
+
+
+@settings(deadline=None)
+@given(st.lists(PATHS, min_size=1, max_size=4, unique=True))
+def test_a_projects_files_have_names_that_every_clone_can_hold_and_that_never_meet(paths: list[str]) -> None:
+    names = source_paths(paths)
+    assert list(names) == paths
+    assert all(portable(part) for name in names.values() for part in name.split("/"))
+    assert len({unicodedata.normalize("NFC", name).casefold() for name in names.values()}) == len(paths)
+
+
+@pytest.mark.parametrize("path", ["flows.py", "My Flows/Prüfung v2.md", "日本/__init__.py", "a.git/x.py", ".hidden/x"])
+def test_a_file_that_can_lie_everywhere_keeps_its_name(path: str) -> None:
+    assert source_paths([path]) == {path: path}
+
+
+@pytest.mark.parametrize(
+    "part", [".git", ".GiT ", "git~1", ".g\u200cit", "aux.py", "COM1", "a:b", "x.", "a\\b", "a\nb"]
+)
+def test_a_file_that_some_system_cannot_hold_gets_another_name(part: str) -> None:
+    (name,) = source_paths([f"prompts/{part}"]).values()
+    assert re.fullmatch(r"prompts/[a-z0-9][a-z0-9._-]*-[g-z]{12}", name)
+
+
+def test_files_that_differ_by_case_alone_are_told_apart() -> None:
+    names = source_paths(["p/Draft.md", "p/draft.md", "p/other.md"])
+    assert names["p/other.md"] == "p/other.md"
+    assert len({name.lower() for name in names.values()}) == 3

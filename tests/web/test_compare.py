@@ -42,8 +42,8 @@ def test_a_value_stands_on_either_side_and_a_text_as_a_diff(made: Desk, client: 
     ran(made, "draft", "two", output={"score": 4, "text": "a\n<c>\n"})
     page = client.get("/compare?a=one&b=two").text
     assert "They part at <strong>agent draft</strong>" in page
-    assert '<div role="group" aria-label="output /score in one"><pre tabindex="0">3</pre>' in page
-    assert '<div role="group" aria-label="output /score in two"><pre tabindex="0">4</pre>' in page
+    assert '<div role="group" aria-label="output /score in one"><pre tabindex="0">\n3</pre>' in page
+    assert '<div role="group" aria-label="output /score in two"><pre tabindex="0">\n4</pre>' in page
     assert '<span class="added">+&lt;c&gt;' in page
 
 

@@ -46,7 +46,7 @@ def test_calls_in_hand_stand_on_the_page_before_those_that_wait(made: Desk, clie
     page = client.get("/runs/wf").text
     found = re.findall(r'<li><code>(\w+)</code> <span class="state (\w+)">([^<]+)</span>', page)
     assert found == [("pages", "leased", "executing on ada for 20 s"), ("cover", "queued", "queued for 20 s")]
-    assert ">page &lt;3&gt;</pre>" in page
+    assert ">\npage &lt;3&gt;</pre>" in page
 
 
 def test_the_timeline_has_a_bar_for_what_goes_on(client: TestClient) -> None:

@@ -135,8 +135,8 @@ def test_what_a_command_printed_is_shown_as_it_came(made: Desk, client: TestClie
     output = {"exit_code": 2, "stdout": "*a* b", "stderr": ""}
     ran(made, "ls", kind="bash", request={"command": "ls *.md *.py"}, output=output)
     page = client.get("/calls/wf/ls").text
-    assert '<pre tabindex="0">ls *.md *.py</pre>' in page
-    assert '<pre tabindex="0">*a* b</pre>' in page
+    assert '<pre tabindex="0">\nls *.md *.py</pre>' in page
+    assert '<pre tabindex="0">\n*a* b</pre>' in page
     assert '<span class="state failed">completed, exit code 2</span>' in page
 
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any, TypeVar, overload
 
 from ..core.calls import Call, CallSpec
-from ..core.names import clean_key
+from ..core.names import check_name
 from ..core.receipts import Receipt
 from ..core.values import TypeCodec, codec_for
 from ..errors import InvalidInput, SignalFailed, SignalTimedOut
@@ -49,7 +49,7 @@ def wait_for(
     """
     if not isinstance(name, str):
         raise InvalidInput(f"wait_for(): the name of a signal is a text, not {type(name).__name__}")
-    clean_key(name)
+    check_name(name, "signal")
     codec = codec_for(returns)
     return Call(
         CallSpec(

@@ -15,7 +15,7 @@ import click
 
 from ..core.spelling import nearest
 from ..errors import HermesError
-from .output import Output
+from .output import Output, readable
 from .session import Session, output_options
 
 _INTERRUPTED = 130
@@ -128,11 +128,31 @@ def _run(session: Session) -> int:
         return error.exit_code
     except OSError as error:
         return disk_failed(output, error)
+    except UnicodeEncodeError as error:
+        return _unreadable(session, error)
     except Exception as error:
-        _trace(output)
-        output.fail("internal", f"{type(error).__name__}: {error}", "a fault of this program; --debug shows where")
-        return _SOFTWARE
+        return _faulty(output, error)
     return code if isinstance(code, int) else 0
+
+
+def _faulty(output: Output, error: Exception) -> int:
+    _trace(output)
+    output.fail("internal", f"{type(error).__name__}: {error}", "a fault of this program; --debug shows where")
+    return _SOFTWARE
+
+
+def _unreadable(session: Session, error: UnicodeEncodeError) -> int:
+    """An argument may be any bytes, as a file's name is; whatever is looked up by it has a name in UTF-8."""
+    bad = next((each for each in session.arguments if _is_no_text(each)), None)
+    if bad is None:
+        return _faulty(session.output, error)
+    _trace(session.output)
+    session.output.fail("usage", f"{bad!r} is no text in UTF-8", "only names of files and folders may be other bytes")
+    return _USAGE
+
+
+def _is_no_text(argument: str) -> bool:
+    return any("\ud800" <= char <= "\udfff" for char in argument)
 
 
 def disk_failed(output: Output, error: OSError) -> int:
@@ -157,7 +177,7 @@ def _trace(output: Output) -> None:
     if output.debug:
         import traceback
 
-        click.echo(output.clean(traceback.format_exc()), err=True, nl=False)
+        click.echo(readable(output.clean(traceback.format_exc())), err=True, nl=False)
 
 
 def _wants_json(arguments: Sequence[str]) -> bool:

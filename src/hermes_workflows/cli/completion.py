@@ -2,10 +2,12 @@
 keys of a run from its receipts.
 
 Completing must never fail, write or take long: whatever goes wrong, nothing is offered.
+Nor is a name that a shell would take apart or run: shells put what is offered into the line as it is.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from itertools import islice
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from ..store.ports import Ledger
 
 _LIMIT = 50
+_PLAIN = re.compile(r"[\w@%+=:,./][\w@%+=:,./-]*", re.ASCII)
 
 
 @click.command("completion")
@@ -84,7 +87,8 @@ def _offered(
 
     try:
         registry = choose(context.params.get("config"), context.params.get("db"), Path.cwd())
-        return [CompletionItem(name) for name in names(registry) if name.startswith(incomplete)][:_LIMIT]
+        fitting = (name for name in names(registry) if name.startswith(incomplete) and _PLAIN.fullmatch(name))
+        return [CompletionItem(name) for name in islice(fitting, _LIMIT)]
     except Exception:
         return []
 

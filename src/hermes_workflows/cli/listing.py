@@ -17,6 +17,7 @@ from .numbers import count
 from .scope import Scope, scoped
 from .seen import Shown, shown_of
 from .show import run_row, status_document, total_row, workflow_totals
+from .writing import one_line
 
 if TYPE_CHECKING:
     from ..core.summary import RunSummary
@@ -66,7 +67,8 @@ def _all(scope: Scope, paths: DatabasePaths, query: Query) -> Iterator[RunSummar
 def _tell_unreadable(scope: Scope, workspace: Workspace) -> None:
     """Runs that are not shown, or not as they are: nobody misses what a list leaves out without a word."""
     for run_id, reason in workspace.refresh().unreadable.items():
-        scope.output.talk(f"warning: run {run_id} cannot be read: {reason}\n  hermes-workflows verify says more")
+        why = one_line(reason, 500)
+        scope.output.talk(f"warning: run {run_id} cannot be read: {why}\n  hermes-workflows verify says more")
 
 
 def _found(scope: Scope, paths: DatabasePaths, query: Query) -> list[Shown]:

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import click
 
+from ..core.plain import escaped_json, plain
 from ..core.redaction import Redactor
 from ..core.timestamps import render_time
 from ..runner.about import About
@@ -28,6 +29,7 @@ FILE_BYTES = 10 << 20
 OLDER_FILES = 5
 _OURS = "hermes_workflows"
 _PRINTED = "print"
+_GOES_ON = "\n  | "
 
 
 class Logging(NamedTuple):
@@ -103,7 +105,10 @@ class _File(RotatingFileHandler):
 
 
 class _Text(logging.Formatter):
-    """2026-11-29 12:00:00,000 INFO docs-1 draft: started"""
+    """2026-11-29 12:00:00,000 INFO docs-1 draft: started
+
+    A log is read on terminals and line by line: nothing in it is obeyed, and what goes on in another line says so.
+    """
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(where)s%(message)s")
@@ -111,7 +116,7 @@ class _Text(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         about = " ".join(filter(None, (getattr(record, "run", ""), getattr(record, "key", ""))))
         record.where = f"{about}: " if about else ""
-        return super().format(record)
+        return plain(super().format(record)).replace("\n", _GOES_ON)
 
 
 class _Json(logging.Formatter):
@@ -125,7 +130,7 @@ class _Json(logging.Formatter):
         }
         if record.exc_info and record.exc_info[0] is not None:
             told["traceback"] = record.exc_text or self.formatException(record.exc_info)
-        return json.dumps(told, ensure_ascii=False)
+        return escaped_json(json.dumps(told, ensure_ascii=False))
 
 
 def _as_records(text: str, form: logging.Formatter, about: About) -> str:

@@ -108,7 +108,8 @@ def _receipt_text(run_id: str, receipt: Receipt) -> str:
     (line,) = lines_of([receipt])
     lines = [receipt_subject(run_id, receipt), "", f"  path      {receipt.path}", f"  seq       {receipt.seq}"]
     lines += [f"  when      {line.when}"] if line.when else []
-    lines += [f"  who       {line.who}"] + ([f"  cost      {cost(line.usage)} USD"] if cost(line.usage) else [])
+    lines.append(f"  who       {one_line(line.who)}")
+    lines += [f"  cost      {cost(line.usage)} USD"] if cost(line.usage) else []
     document = receipt_document(receipt)
     for title in ("request", "output", "error"):
         if document.get(title) is not None:
@@ -116,7 +117,7 @@ def _receipt_text(run_id: str, receipt: Receipt) -> str:
     for each in _evidence(receipt):
         lines += ["", f"evidence, {one_line(each.title)}:", *value_lines(each.missing or each.value)]
     for text in transcript_of(receipt, _TEXT):
-        lines += ["", f"{text.title}:", *value_lines(text.text)]
+        lines += ["", f"{one_line(text.title)}:", *value_lines(text.text)]
     return "\n".join(lines)
 
 

@@ -12,17 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..core.plain import plain
 from ..errors import InvalidInput
 from .writing import as_json
 
 if TYPE_CHECKING:
     from rich.table import Table
-
-# What a terminal obeys: everything below space except line ends and tabs, DEL, and the C1 range.
-_CONTROLS = {code: "\N{REPLACEMENT CHARACTER}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
-# Direction overrides can make a shown command read differently from what it is.
-_CONTROLS |= dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)), "")
-
 
 # Characters. A cell that is longer and has spaces may be wrapped, to columns of no less.
 _SENTENCE = 24
@@ -80,9 +75,9 @@ class Output:
             error = {"code": code, "message": message, "hint": hint} | dict(details or {})
             click.echo(as_json({"error": error}), err=True)
             return
-        click.echo(readable(f"error: {message}"), err=True)
+        click.echo(readable(f"error: {_hanging(message)}"), err=True)
         if hint:
-            click.echo(readable(f"  {hint}"), err=True)
+            click.echo(readable(f"  {_hanging(hint)}"), err=True)
 
 
 def tabled(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[Table, int]:
@@ -104,6 +99,10 @@ def tabled(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[Table
     return table, least
 
 
+def _hanging(text: str) -> str:
+    return text.replace("\n", "\n    ")
+
+
 def silence() -> None:
     """Write nothing more: Python would complain about the closed pipe when it ends."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -111,4 +110,4 @@ def silence() -> None:
 
 def readable(text: str) -> str:
     """`text` without what a terminal would obey."""
-    return text.translate(_CONTROLS)
+    return plain(text)

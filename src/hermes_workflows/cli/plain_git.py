@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import shlex
 from typing import TYPE_CHECKING
 
+from ..core import plain
 from ..core.names import run_component
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ _SHORT = 12
 
 def git_line(receipts: Path, *arguments: str) -> str:
     """`git -C <receipts repository> …`, to be pasted into a shell in the current folder."""
-    return shlex.join(["git", "-C", _near(receipts), *arguments])
+    return plain.git_line(_near(receipts), *arguments)
 
 
 def revision(found: Found) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..core.plain import command_line
 from .completion import complete_runs
 from .plain_git import git_line, revision, tell
 from .scope import Scope, scoped
@@ -97,7 +98,7 @@ def _further(found: Found, new: Found, *, gone: bool) -> str:
         return (
             f"hermes-workflows fork {new.run_id} --id NEW goes on with the present code; or reproduce with --reuse ask"
         )
-    return f"once it has ended: hermes-workflows diff {_name(found)} {new.run_id}"
+    return f"once it has ended: {command_line('diff', _name(found), new.run_id)}"
 
 
 def _text(found: Found, new: Found, comparison: Comparison, state: str, further: str | None) -> str:

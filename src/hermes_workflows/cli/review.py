@@ -12,6 +12,7 @@ import click
 
 from ..errors import InvalidInput
 from .completion import complete_reviews, complete_runs
+from .output import readable
 from .publish import import_reviews
 from .run import warn_of_split
 from .scope import Scope, scoped
@@ -106,7 +107,7 @@ def _recorded(answered: Review) -> str:
     assert answered.response is not None
     assert answered.response.execution.provenance is not None
     person = answered.response.execution.provenance
-    return f"recorded as {person.kind}, by {person.by} through {person.channel}"
+    return f"recorded as {person.kind}, by {one_line(person.by)} through {one_line(person.channel)}"
 
 
 def _answer(workspace: Workspace, question: Review, person: Provenance, given: Mapping[str, Any]) -> Review:
@@ -123,13 +124,13 @@ def _answer(workspace: Workspace, question: Review, person: Provenance, given: M
             raise InvalidInput("no answer was given", hint="pass --json, or --action and --field, or use a terminal")
         said = None if payload is _NOTHING else payload
         return workspace.answer(question.run_id, question.request.key, said, person)
-    click.echo(_text(question), err=True)
+    click.echo(readable(_text(question)), err=True)
     while True:
         try:
             return workspace.answer(question.run_id, question.request.key, ask_for(form), person)
         except InvalidAnswer as error:
             # Nothing was recorded, and the person is still here.
-            click.echo(error.message, err=True)
+            click.echo(readable(error.message), err=True)
 
 
 # No answer on the command line: None is one.
@@ -188,16 +189,22 @@ def _evidence(shown: Shown) -> str:
     return shown.value.rstrip("\n") if isinstance(shown.value, str) else pretty(shown.value)
 
 
+def _beside(text: str) -> str:
+    """Text of others stands a little aside: at the edge is only what we say."""
+    return "\n".join(f"  {line}".rstrip() for line in text.split("\n"))
+
+
 def _text(found: Review) -> str:
     from ..review.evidence import evidence_of
     from ..review.forms import form_of, shown
 
     question = found.request.request
     assert question is not None  # a request receipt always holds its question
-    lines = [f"{found.run_id} asks ({found.request.key}):", "", question.prompt, ""]
+    lines = [f"{found.run_id} asks ({found.request.key}):", "", _beside(question.prompt), ""]
     if question.input is not None:
-        lines += ["evidence:", pretty(question.input), ""]
-    lines += [line for each in evidence_of(found.request) for line in (f"{each.title}:", _evidence(each), "")]
+        lines += ["evidence:", _beside(pretty(question.input)), ""]
+    for each in evidence_of(found.request):
+        lines += [f"{one_line(each.title)}:", _beside(_evidence(each)), ""]
     rows = [
         (
             field.name or "answer",
@@ -208,6 +215,6 @@ def _text(found: Review) -> str:
     lines.append(columns(rows))
     if found.response is not None:
         person = found.response.execution.provenance
-        who = f" by {person.by} ({person.kind}, {person.channel})" if person else ""
+        who = f" by {one_line(person.by)} ({person.kind}, {one_line(person.channel)})" if person else ""
         lines += ["", f"{found.response.status}{who}: {one_line(pretty(found.response.output), 500)}"]
     return "\n".join(lines)

@@ -71,18 +71,18 @@ def event_document(event: Event) -> dict[str, Any]:
 def status_text(shown: Shown) -> str:
     """One screen: why it is where it is, what to type, and what a person would ask next."""
     summary, state = shown.summary, shown.state
-    lines = [f"{summary.run_id}: {state.label}", f"  {state.reason}"]
+    lines = [f"{summary.run_id}: {state.label}", f"  {_hanging(state.reason)}"]
     if state.next_action:
-        lines.append(f"  next: {state.next_action}")
+        lines.append(f"  next: {_hanging(state.next_action)}")
     lines += ["", *_facts(summary)]
     lines += few("pending", shown.pending, pending_line)
     lines += few("stuck", shown.marks[1:], lambda mark: f"{mark.kind}: {one_line(mark.reason)}")
     lines += few("question", list(summary.open_reviews.values()), _question)
-    lines += few("signal", list(summary.open_waits.values()), lambda wait: f"{wait.name}, for {wait.key}")
+    lines += few("signal", list(summary.open_waits.values()), lambda wait: f"{one_line(wait.name)}, for {wait.key}")
     lines += few("child", list(shown.children.items()), _child)
     lines += few("late", summary.late, lambda key: f"{key}: a result came after it was decided")
     if shown.failed_at:
-        lines.append(f"  at        {shown.failed_at}")
+        lines.append(f"  at        {one_line(shown.failed_at)}")
     if summary.status == "completed":
         lines.append(f"  result    {_indented(summary.result)}")
     if summary.error:
@@ -90,12 +90,17 @@ def status_text(shown: Shown) -> str:
     return "\n".join(lines)
 
 
+def _hanging(text: str) -> str:
+    """Text of more than one line is never at the edge, where our own lines begin."""
+    return text.replace("\n", "\n    ")
+
+
 def _facts(summary: RunSummary) -> list[str]:
-    lines = [f"  workflow  {summary.workflow}", f"  started   {summary.started_at}"]
+    lines = [f"  workflow  {one_line(summary.workflow)}", f"  started   {summary.started_at}"]
     if summary.finished_at:
         lines.append(f"  ended     {summary.finished_at}")
     if summary.superseded_by:
-        lines.append(f"  successor {summary.superseded_by}")
+        lines.append(f"  successor {one_line(summary.superseded_by)}")
     calls = ", ".join(f"{count} {status}" for status, count in sorted(summary.calls.items()))
     lines.append(f"  calls     {calls or ('none' if summary.finished_at else 'none yet')}")
     if used := told(summary.usage):

@@ -1,6 +1,6 @@
 """How values are written: as the one JSON document that programs read, as indented JSON, in one line, in columns.
 
-Every command imports this, `--help` too, so nothing of the project may come in.
+Every command imports this, `--help` too, so next to nothing of the project may come in.
 """
 
 from __future__ import annotations
@@ -10,13 +10,15 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..core.plain import escaped_json
+
 _LINE = 72
 
 
 def as_json(document: Any) -> bytes:
     """Compact, keys sorted: equal answers are equal bytes."""
     text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=_jsonable)
-    return text.encode("utf-8", "backslashreplace")
+    return escaped_json(text).encode("utf-8", "backslashreplace")
 
 
 def one_line(text: str, length: int = _LINE) -> str:

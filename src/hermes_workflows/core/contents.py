@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from . import layout
+from .names import is_one_line
 from .timestamps import parse_time
 
 if TYPE_CHECKING:
@@ -97,6 +98,9 @@ def fault_of(receipt: Receipt) -> str | None:
         return None
     if not _may_lie_there(place, receipt):
         return f"may not hold a receipt of kind {receipt.kind!r}"
+    names = [receipt.key, *([receipt.request.name] if receipt.kind == "signal" and receipt.request else [])]
+    if not all(map(is_one_line, names)):
+        return "has a key or a name that no call and no signal can have"
     if not 0 <= receipt.seq < _MOST:
         return "has a seq that no run reaches"
     if (place.family, receipt.kind) in _ASKING and receipt.request is None:

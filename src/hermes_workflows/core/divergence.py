@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import platform
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +12,7 @@ from ..errors import Divergence
 from .acceptance import Accepted, changed
 from .calls import AnyCall
 from .encoding import dumps, encode
+from .plain import command_line
 from .receipts import Receipt
 from .sites import Site
 
@@ -137,11 +137,11 @@ def _lines(request: Any) -> list[str]:
 
 
 def _ways_out(now: Present, key: str) -> str:
-    moment = shlex.quote(f"{now.run_id}@{now.before}" if now.before else now.run_id)
+    moment = f"{now.run_id}@{now.before}" if now.before else now.run_id
     return (
         "1. restore the code that was recorded; "
-        f"or 2. `hermes-workflows fork {moment} --id NEW` goes on in a new run with what still fits; "
-        f"or 3. `hermes-workflows accept {now.run_id} {key} --why …` keeps the recorded answer"
+        f"or 2. `{command_line('fork', moment, '--id', 'NEW')}` goes on in a new run with what still fits; "
+        f"or 3. `{command_line('accept', now.run_id, key, '--why')} …` keeps the recorded answer"
     )
 
 

@@ -22,7 +22,7 @@ _REFERENCE = rf"(?:[\w.-]+/[\w.-]+)?[#!][\\&]?{GAP}|GH-{GAP}|https?:|(?-i:[A-Z][
 _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(rf"@(?!{GAP})"), f"@{GAP}"),
     # A number after `#` or `!`, also when a backslash or an entity writes it.
-    (re.compile(r"(?<![&#])([#!])(?=[\\&]?#?[0-9])"), rf"\1{GAP}"),
+    (re.compile(r"(?<!&)([#!])(?=[\\&]?#?[0-9])"), rf"\1{GAP}"),
     (re.compile(r"\b(GH-)(?=[0-9])", re.IGNORECASE), rf"\1{GAP}"),
     (re.compile(r"/(issues|pull|pulls|merge_requests|discussions|work_items)/(?=[0-9])"), rf"/\1/{GAP}"),
     # The word itself as well: Jira and others have issues that are called otherwise.

@@ -5,8 +5,9 @@
     fence       many lines, as they are; the fence is longer than any row of its characters in them
     quote       Markdown of theirs, rendered, every line of it behind a `>`
 
-In a quote there is no HTML, no image and no footnote: an unclosed comment hides what follows, an image tells a server
-who reads, and footnotes gather at the end of the page, where they could pose as ours.
+In a quote there is no HTML, no image, no footnote, no address for links elsewhere, no alert and no drawing: an unclosed
+comment hides what follows, an image or what a drawing loads tells a server who reads, footnotes gather at the end of
+the page, where they could pose as ours, as an alert does at once, and what `[x]: address` says holds on the whole page.
 """
 
 from __future__ import annotations
@@ -17,6 +18,15 @@ _SHOWN = 200
 # As Markdown counts lines: str.splitlines knows many more ends.
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")
+_INSIDE = r"(?:[ \t>]|[-*+][ \t]|\d{1,9}[.)][ \t])*"
+# `[x]: address`, also the end of one that began in an earlier line; but no `a[0]: b` of a program.
+_DEFINITION = re.compile(rf"^((?:{_INSIDE}\[)?(?:[^\[\]\\]|\\.)*)\]:")
+_ALERT = re.compile(rf"^({_INSIDE})\[!(?=[A-Za-z]+\])")
+# What forges draw; the languages of programs are only coloured.
+_DRAWN = re.compile(
+    rf"^({_INSIDE}(?:`{{3,}}|~{{3,}}))\s*(?:mermaid|geojson|topojson|stl|math|plantuml|kroki|graphviz|dot)\b.*",
+    re.IGNORECASE,
+)
 
 
 def code_span(text: str, limit: int = _SHOWN) -> str:
@@ -49,7 +59,9 @@ def lines_of(text: str) -> list[str]:
 
 
 def _harmless(line: str) -> str:
-    return _TAG.sub("&lt;", line).replace("![", "!\\[").replace("[^", "\\[^")
+    line = _TAG.sub("&lt;", line).replace("![", "!\\[").replace("[^", "\\[^")
+    line = _ALERT.sub(r"\1\\[!", _DEFINITION.sub(r"\1]\:", line, count=1))
+    return _DRAWN.sub(r"\1text", line)
 
 
 def _printable(text: str) -> str:

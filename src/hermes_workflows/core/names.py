@@ -11,6 +11,8 @@ from __future__ import annotations
 import itertools
 import re
 import unicodedata
+from collections import Counter
+from collections.abc import Iterable
 from typing import Literal
 
 from ..errors import InvalidInput
@@ -23,10 +25,21 @@ MAX_KEY = 1000
 
 MAX_RUN_ID = 100
 
+MAX_NAME = 1000
+"""Characters of a name that is kept as it was written, as those of signals are."""
+
 _ALLOWED = re.compile(r"[a-z0-9_][a-z0-9._-]*")
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _DEVICES = frozenset({"con", "prn", "aux", "nul"} | {f"{port}{n}" for port in ("com", "lpt") for n in range(10)})
 _RESERVED = re.compile(r"(?:request|response|start|fired)|.*\.(?:json|start|(?:attempt|late)-[0-9]+)")
+# What ends a line somewhere, moves a cursor, turns the reading direction, or is no character: none will be added to it.
+_UNWRITABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+# Bytes of a component of somebody else's naming; file systems take 255.
+_MAX_FOREIGN = 200
+# Also what HFS+ leaves out of names (joiners, marks of direction, the byte order mark), and separators of Windows.
+_FOREIGN = re.compile('[\x00-\x1f\x7f-\x9f<>:"|?*\\\\\u200c-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]')
+# git's own folder and files, and what they are called on old Windows.
+_GIT = re.compile(r"\.git[ .]*|git~[0-9]+|\.git(?:modules|attributes|ignore)|gi[0-9a-z]{0,6}~[0-9]+", re.IGNORECASE)
 _TRAILING_NUMBER = re.compile(r"[0-9]+\Z")
 
 # Letters only, as jj writes its change ids: a digest that ended in digits would get a fan-out folder of its own.
@@ -73,6 +86,23 @@ def fan_out(key: str) -> str:
     return "/".join(_fan_out_component(part) for part in key.split("/"))
 
 
+def is_one_line(name: str) -> bool:
+    """Whether a name that is kept as it was written can be shown in a line, a command and a commit as it is."""
+    return len(name) <= MAX_NAME and _UNWRITABLE.search(name) is None
+
+
+def check_name(name: str, what: str) -> str:
+    """A name that is kept as it is written, unchanged. Raises InvalidInput for none, and for one of several lines."""
+    clean_key(name)
+    if not is_one_line(name):
+        shown = repr(name) if len(name) <= MAX_RUN_ID else repr(name[:40]) + "…"
+        raise InvalidInput(
+            f"{shown} is no name of a {what}",
+            hint=f"it is one line of at most {MAX_NAME} characters, without control characters",
+        )
+    return name
+
+
 def check_run_id(run_id: str) -> str:
     """The id, unchanged, or `InvalidInput` saying what an id may be."""
     if _RUN_ID.fullmatch(run_id):
@@ -81,6 +111,40 @@ def check_run_id(run_id: str) -> str:
     raise InvalidInput(
         f"{shown} is not a run id",
         hint="use 1 to 100 ASCII letters, digits, dots, dashes and underscores, starting with a letter or digit",
+    )
+
+
+def source_paths(paths: Iterable[str]) -> dict[str, str]:
+    """What a run calls the files of a project, by their paths in it: the same, where every clone can have them.
+
+    Capitals, spaces and all letters stay, as in the project's own repository. What the git of some system refuses to
+    check out, or would put elsewhere, gets a component with a hash: `.git` in each of its disguises, devices, what
+    Windows takes off a name's end, signs and controls that have a meaning, names that are too long. So do names that
+    meet where case is folded.
+    """
+    made = {path: "/".join(map(_portable, path.split("/"))) for path in paths}
+    met = Counter(name.casefold() for name in made.values())
+    return {path: name if met[name.casefold()] == 1 else _apart(path, name) for path, name in made.items()}
+
+
+def _portable(part: str) -> str:
+    return part if _is_portable(part) else _with_digest(part, part)
+
+
+def _apart(path: str, name: str) -> str:
+    last = path.rpartition("/")[2]
+    return "".join([*name.rpartition("/")[:2], _with_digest(last, last)])
+
+
+def _is_portable(part: str) -> bool:
+    return (
+        _FOREIGN.search(part) is None
+        and len(part.encode()) <= _MAX_FOREIGN
+        and part not in ("", ".", "..")
+        and not part.endswith((" ", "."))
+        and part.partition(".")[0].rstrip().lower() not in _DEVICES
+        and _GIT.fullmatch(part) is None
+        and (part.isascii() or _normal("NFC", part) == part)
     )
 
 
@@ -105,12 +169,14 @@ def _is_safe(name: str, limit: int) -> bool:
     )
 
 
-def _with_digest(original: str) -> str:
+def _with_digest(original: str, told_apart: str | None = None) -> str:
+    """A readable name with a hash of the original as it is composed, or of what tells it from others."""
     from hashlib import sha256  # noqa: PLC0415  # it loads OpenSSL, a tenth of what the fast `status` takes
 
     composed = _normal("NFC", original)
     # Lone surrogates (from file names) are hashed, not refused: the JSON refuses them, and with a path.
-    digest = sha256(composed.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST_LETTERS].translate(_LETTERS)
+    hashed = composed if told_apart is None else told_apart
+    digest = sha256(hashed.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST_LETTERS].translate(_LETTERS)
     readable = _readable(composed)[: MAX_COMPONENT - _DIGEST_LETTERS - 1].rstrip("._-") or "x"
     named = f"{readable}-{digest}"
     return named if _is_safe(named, MAX_COMPONENT) else f"{readable.replace('.', '-')}-{digest}"

@@ -18,6 +18,7 @@ from .durations import duration
 from .markdown import cell, code_span, fence, quote
 from .names import run_component
 from .outline import Outline, Ran, cost, outcome
+from .plain import command_line
 from .receipts import Receipt, RunStarted
 from .said import Text, shortened, texts_of
 from .summary import RunSummary
@@ -238,7 +239,7 @@ def _further(summary: RunSummary, receipts: Sequence[Receipt]) -> list[str]:
         f"hermes-workflows replay {run_id}",
     ]
     if summary.waiting_on:
-        again.append(f"hermes-workflows review respond {run_id} {summary.waiting_on.key}")
+        again.append(command_line("review", "respond", run_id, summary.waiting_on.key))
     if summary.status in ("failed", "cancelled"):
         again.append(f"hermes-workflows retry {run_id}")
     if summary.ended:

@@ -5,11 +5,11 @@ One table: `states.py` takes the first rule that holds, and the page of the docu
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable
 from typing import Literal, NamedTuple, get_args
 
 from .durations import lasting
+from .plain import command_line, git_line
 from .state_facts import FULL_BYTES, OLD_SECONDS, REPEATED_CLAIMS, Facts
 
 State = Literal["waiting", "queued", "running", "stuck", "failed", "completed", "cancelled"]
@@ -106,13 +106,13 @@ def _waiting(facts: Facts) -> Said:
     if asked.until and asked.late:
         return f"{reason}; its time was over at {_second(asked.until)}, which a runner records", _wake(facts)
     reason += f", until {_second(asked.until)}" if asked.until else ""
-    return reason, f"hermes-workflows review respond {facts.run_id} {facts.question}"
+    return reason, command_line("review", "respond", facts.run_id, str(facts.question))
 
 
 def _waiting_below(facts: Facts) -> Said:
     run_id, key = next(each.asks for each in facts.below if each.asks)
     reason = f"the child run {run_id} needs a typed answer to {key}"
-    return reason, f"hermes-workflows review respond {run_id} {key}"
+    return reason, command_line("review", "respond", run_id, key)
 
 
 def _paused_below(facts: Facts) -> Said:
@@ -150,7 +150,7 @@ def _sleeping(facts: Facts) -> Said:
 
 def _signalled(facts: Facts) -> Said:
     name = facts.signals[0]
-    wanted = f"hermes-workflows signal {facts.run_id} {shlex.quote(name)} --json …"
+    wanted = f"{command_line('signal', facts.run_id, name, '--json')} …"
     return f"waiting for the signal {_some(facts.signals)}, an event from outside", wanted
 
 
@@ -169,7 +169,7 @@ def _forgotten(_facts: Facts) -> Said:
 
 
 def _history(facts: Facts) -> str:
-    return f"git -C {facts.receipts} log {facts.ref or facts.run_id}"
+    return git_line(facts.receipts, "log", facts.ref or facts.run_id)
 
 
 def _wake(facts: Facts) -> str:

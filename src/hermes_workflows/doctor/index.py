@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
+from ..core.plain import git_line
 from ..core.timestamps import parse_time
 from ..errors import HermesError
 from ..looking import LookingQueue
@@ -107,7 +108,7 @@ def examine_receipts(workspace: Workspace) -> Iterator[Finding]:
     receipts = workspace.paths.receipts
     for each in workspace.ledger.rejected():
         what = f"somebody had moved the ref of {each.run_id} to {each.commit[:12]}; it was put back"
-        yield Finding("warning", what, f"see {each.ref}, then `git -C {receipts} update-ref -d {each.ref}`")
+        yield Finding("warning", what, f"see {each.ref}, then `{git_line(receipts, 'update-ref', '-d', each.ref)}`")
 
 
 def _problems(workspace: Workspace, run_id: str) -> list[str]:

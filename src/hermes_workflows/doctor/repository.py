@@ -12,6 +12,7 @@ from pathlib import Path
 
 from ..core.clock import Clock
 from ..core.durations import lasting
+from ..core.plain import git_line
 from ..errors import HermesError
 from ..registry import DatabasePaths
 from ..store import damage, peek
@@ -41,7 +42,7 @@ def examine_repository(paths: DatabasePaths, mender: Mender, clock: Clock) -> It
 def _settings(receipts: Path) -> Iterator[Finding]:
     for name, value in missing_settings(receipts):
         what = f"{receipts / 'config'} lacks {name} = {value}, as after it was restored from a mirror"
-        yield Finding("warning", what, f"git -C {receipts} config --add {name} {value}")
+        yield Finding("warning", what, git_line(receipts, "config", "--add", name, value))
 
 
 def _locks(receipts: Path, mender: Mender, clock: Clock) -> Iterator[Finding]:
@@ -75,18 +76,20 @@ def _known(paths: DatabasePaths, ref: str) -> str | None:
 
 
 def _by_hand(receipts: Path, name: str) -> str:
-    set_again = f"`git -C {receipts} update-ref {name} COMMIT`"
+    set_again = f"`{git_line(receipts, 'update-ref', name, 'COMMIT')}`"
+    look = f"`{git_line(receipts, 'fsck', *(['--unreachable'] if name.startswith(peek.RUNS) else []))}`"
     if name.startswith(peek.RUNS):
-        return f"`git -C {receipts} fsck --unreachable` then names the run's last commit, and {set_again} puts it back"
+        return f"{look} then names the run's last commit, and {set_again} puts it back"
     if name == peek.LEDGER:
-        return f"`git -C {receipts} fsck` then names the last seal as a dangling commit, and {set_again} puts it back"
+        return f"{look} then names the last seal as a dangling commit, and {set_again} puts it back"
     return f"{set_again} sets it"
 
 
 def _objects(receipts: Path, mender: Mender) -> Iterator[Finding]:
     """What a file system had not written when the power went; every such file was never acknowledged."""
     for pack, wrong in damage.bad_packs(receipts):
-        hint = f"`git -C {receipts} fsck --full` says what is missing: fetch it from a clone, then move the pack away"
+        look = git_line(receipts, "fsck", "--full")
+        hint = f"`{look}` says what is missing: fetch it from a clone, then move the pack away"
         yield Finding("problem", f"{pack} {wrong}", hint)
     for bad in damage.bad_objects(receipts, mender.objects):
         what = f"{bad.path} is {'empty' if bad.empty else 'damaged'}"

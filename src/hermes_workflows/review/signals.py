@@ -14,7 +14,7 @@ from datetime import datetime
 from ..core import layout
 from ..core.differences import first_difference
 from ..core.encoding import Plain
-from ..core.names import clean_key
+from ..core.names import check_name, clean_key
 from ..core.readme import render
 from ..core.receipts import Author, Execution, Provenance, Receipt, SignalReceipt, draft
 from ..core.redaction import Redactor
@@ -66,6 +66,7 @@ def send(ledger: Ledger, given: Signal, redactor: Redactor) -> Sent:
     Raises InvalidSignal, InvalidInput (a name that is none), NotFound (no such run), and Conflict (the run has ended,
     the message id stands for another signal).
     """
+    check_name(given.name, "signal")
     for _ in range(_ATTEMPTS):
         _, receipts = ledger.read(given.run_id)
         if (before := _same_message(given, receipts, redactor)) is not None:

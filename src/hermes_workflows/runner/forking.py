@@ -15,6 +15,7 @@ from ..core.encoding import Plain
 from ..core.layout import Role
 from ..core.live import LiveRun
 from ..core.names import check_run_id
+from ..core.plain import command_line
 from ..core.prefix import Prefix, longest_prefix, whole_prefix
 from ..core.receipts import Author, Draft, Execution, Provenance, Receipt, RunStarted, draft
 from ..core.spelling import suggestion
@@ -126,7 +127,7 @@ def retry(workspace: Workspace, wish: Wish) -> Forked | RunSummary:
         key = summary.open_intents[0]
         raise Conflict(
             f"{key} of {run_id} was begun and left no result; it may have happened",
-            hint=f"`hermes-workflows resolve {run_id} {key}` says which, and lets the run go on",
+            hint=f"`{command_line('resolve', run_id, key)}` says which, and lets the run go on",
         )
     workspace.revive(run_id)
     return workspace.summary(run_id)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..authoring.step import Step
 from ..core import layout
+from ..core.plain import command_line
 from ..core.receipts import Draft, Receipt
 from . import drafts
 from .bodies import CannotAdvance, Held
@@ -41,7 +42,7 @@ def promise(records: Records, held: Held, call: Call[Any]) -> bool:
         raise CannotAdvance(
             NEEDS_DECISION,
             f"step {call.key} may run at most once and was begun, but left no result",
-            f"find out whether its effect happened, then `hermes-workflows resolve {held.run_id} {call.key}` "
+            f"find out whether its effect happened, then `{command_line('resolve', held.run_id, call.key)}` "
             "with `--happened RESULT` or `--did-not-happen`",
             key=call.key,
             code=held.loaded.code,

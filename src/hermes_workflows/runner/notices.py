@@ -17,6 +17,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from ..core import layout
+from ..core.plain import command_line
 from ..core.receipts import ReviewReceipt, load
 from ..core.timestamps import render_time
 from ..errors import HermesError
@@ -191,7 +192,7 @@ def notice_of(run_id: str, event: str, question: ReviewReceipt) -> dict[str, Any
         "requested_at": render_time(execution.started_at) if execution.started_at else None,
         "expires_at": render_time(execution.expires_at) if execution.expires_at else None,
         "on_expiry": asked.on_expiry,
-        "respond": f"hermes-workflows review respond {run_id} {question.key}",
+        "respond": command_line("review", "respond", run_id, question.key),
     }
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..core.names import check_run_id
+from ..core.plain import command_line
 from ..core.receipts import RunStarted
 from ..errors import Conflict, InvalidInput
 from ..starting import check_id, following, recorded_names, secrets_named
@@ -45,9 +46,10 @@ def reproduce(workspace: Workspace, wish: Reproduction) -> None:
     if unknown := [word for word in wish.reuse if word not in KINDS]:
         raise InvalidInput(f"{unknown[0]!r} is nothing to reuse", hint=f"--reuse takes {', '.join(KINDS)}")
     if wish.source.key is not None:
+        moment = f"{wish.source.run_id}@{wish.source.key}"
         raise InvalidInput(
             "a run is reproduced from its start, not from a moment in it",
-            hint=f"`hermes-workflows fork {wish.source.run_id}@{wish.source.key} --id NEW` goes on from there",
+            hint=f"`{command_line('fork', moment, '--id', 'NEW')}` goes on from there",
         )
     if workspace.ledger.head(name) is not None:
         raise Conflict(f"run {name} exists already", hint="choose another id")

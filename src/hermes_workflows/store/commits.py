@@ -75,8 +75,8 @@ def first_author(authors: Iterable[Author], default: Author) -> Author:
 
 @lru_cache(maxsize=256)
 def _identity(who: Author) -> str:
-    email = "".join(who.email.translate({ord("<"): None, ord(">"): None}).split())
-    return f"{person_name(who.name)} <{one_line(email) or _EMAIL}>"
+    email = "".join(one_line(who.email.translate({ord("<"): None, ord(">"): None})).split())
+    return f"{person_name(who.name)} <{email or _EMAIL}>"
 
 
 def _oid(text: str) -> bytes:

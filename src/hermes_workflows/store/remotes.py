@@ -20,6 +20,7 @@ from dulwich.config import ConfigFile
 from dulwich.objects import ObjectID
 from dulwich.refs import DiskRefsContainer, Ref
 
+from ..core.plain import git_line
 from ..core.redaction import Redactor
 from ..core.spelling import suggestion
 from ..errors import InvalidInput, NotFound
@@ -86,7 +87,7 @@ def find_remote(repository: Path, name: str | None = None) -> Remote:
     known = _names(config)
     wanted = name or (known[0] if len(known) == 1 else DEFAULT)
     if wanted not in known:
-        add = f"git -C {repository} remote add {wanted if _NAME.fullmatch(wanted) else DEFAULT} URL"
+        add = git_line(repository, "remote", "add", wanted if _NAME.fullmatch(wanted) else DEFAULT, "URL")
         hint = suggestion(wanted, known, "remotes") if known else f"`{add}` adds one"
         raise NotFound(f"no remote {wanted!r} in {repository}", hint=hint)
     if not _NAME.fullmatch(wanted):
@@ -94,7 +95,8 @@ def find_remote(repository: Path, name: str | None = None) -> Remote:
     section = (b"remote", wanted.encode())
     urls = [value.decode() for value in config.get_multivar(section, b"url")] if section in config else []
     if not urls:
-        raise InvalidInput(f"remote {wanted!r} has no url", hint=f"git -C {repository} remote set-url {wanted} URL")
+        hint = git_line(repository, "remote", "set-url", wanted, "URL")
+        raise InvalidInput(f"remote {wanted!r} has no url", hint=hint)
     pushed = [value.decode() for value in config.get_multivar(section, b"pushurl")]
     remote = Remote(wanted, urls[0], pushed[0] if pushed else urls[0])
     for url in (remote.url, remote.push_url):

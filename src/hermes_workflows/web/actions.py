@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from ..core.plain import command_line
 from ..core.summary import RunSummary
 from ..errors import NotFound
 from .rendering import segment
@@ -81,7 +81,7 @@ def offer(verb: str, run: str) -> Offer:
 
 def command(verb: str, run: str, new: str = "", reason: str = "") -> str:
     """The same from a terminal, as it is to be typed."""
-    words = ["hermes-workflows", verb, run]
+    words = [verb, run]
     words += ["--id", new or "NEW"] if verb == "fork" else ["--id", new] if new else []
     words += ["--reason", reason] if reason else []
-    return shlex.join(words)
+    return command_line(*words)

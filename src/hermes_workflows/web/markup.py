@@ -15,17 +15,16 @@ from markdown_it.token import Token
 from markdown_it.utils import OptionsDict
 from markupsafe import Markup, escape
 
+from ..core.plain import plain
+
 # Characters. A document beyond that is for an editor.
 _LONGEST = 200_000
-_CONTROLS = {code: "\N{REPLACEMENT CHARACTER}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\r\n\t"}
-# Direction overrides can make a shown command read differently from what it is.
-_CONTROLS |= dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)), "")
 _SCHEMES = ("http://", "https://", "mailto:")
 
 
 def clean(text: str) -> str:
     """`text` without what a browser would obey beyond showing it."""
-    return text.translate(_CONTROLS)
+    return plain(text, cr=True)
 
 
 def finalize(value: Any) -> Any:

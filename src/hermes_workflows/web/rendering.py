@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -15,6 +16,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 from ..core.durations import duration, lasting
+from ..core.plain import command_line
 from ..core.timestamps import parse_time
 from ..errors import HermesError
 from .attendance import missing
@@ -87,7 +89,11 @@ def _served(request: Request, live: Live | None) -> Shell:
 
 def segment(text: str) -> str:
     """`text` as part of a path; a `/` in it stays one, as in keys."""
-    return quote(text, safe="/")
+    return quote(text, safe="/", errors="replace")
+
+
+def _command(words: Sequence[str]) -> str:
+    return command_line(*words)
 
 
 def pretty(value: Any) -> str:
@@ -144,7 +150,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"markdown": markdown, "pretty": pretty, "segment": segment}
+    made.filters |= {"markdown": markdown, "pretty": pretty, "segment": segment, "command": _command}
     return made
 
 

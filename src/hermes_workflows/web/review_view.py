@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from ..core.artifacts import Kept, artifacts_of
+from ..core.plain import command_line
 from ..core.receipts import Receipt, ReviewReceipt
 from ..core.timestamps import render_time
 from ..errors import HermesError
@@ -104,7 +105,7 @@ class ReviewView:
     @property
     def command(self) -> str:
         """The same answer from a terminal."""
-        return f"hermes-workflows review respond {self.run_id} {self.key}"
+        return command_line("review", "respond", self.run_id, self.key)
 
     @property
     def check_href(self) -> str:

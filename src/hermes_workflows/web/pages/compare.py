@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -13,6 +12,7 @@ from starlette.routing import Route
 
 from ...core.changes import ABSENT
 from ...core.comparison import Asked, Comparison, Difference, compare
+from ...core.plain import command_line
 from ...core.told_calls import ToldCall
 from ...core.usages import told
 from ...errors import HermesError
@@ -83,7 +83,7 @@ class CompareView:
     @property
     def command(self) -> str:
         """The same from a terminal, as it is to be typed."""
-        return shlex.join(["hermes-workflows", "diff", self.a, self.b, *(["--usage", "--execution"] * self.wide)])
+        return command_line("diff", self.a, self.b, *(["--usage", "--execution"] * self.wide))
 
 
 def show(request: Request) -> Response:

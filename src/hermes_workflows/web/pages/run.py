@@ -13,6 +13,7 @@ from starlette.routing import Route
 from ...core.adoption import with_origin
 from ...core.durations import duration
 from ...core.outline import lines_of, outcome
+from ...core.plain import command_line
 from ...core.receipts import Receipt, ReviewReceipt
 from ...core.said import transcript_of
 from ...core.usages import told
@@ -89,7 +90,7 @@ def call(request: Request) -> Response:
         key=key,
         receipts=tuple(map(_recorded, receipts)),
         question=f"/reviews/{segment(found.run_id)}/{segment(key)}" if asks else "",
-        command=f"hermes-workflows show {run}@{key}",
+        command=command_line("show", f"{run}@{key}"),
         fork=offer("fork", f"{run}@{key}"),
     )
     return page(request, "call.html", view)

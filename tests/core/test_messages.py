@@ -1,0 +1,66 @@
+"""What commits say of receipts: one short line, and trailers that nobody else can write."""
+
+from __future__ import annotations
+
+import unicodedata
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.hostile import TEXTS
+
+from hermes_workflows.core import layout
+from hermes_workflows.core.messages import one_line, person_name, receipt_trailers, receipts_message, trailers
+from hermes_workflows.core.receipts import Author, CallReceipt, Execution, Receipt, SignalReceipt
+from hermes_workflows.store.commits import Commit, parse
+
+
+def receipt(key: str, name: str) -> Receipt:
+    # Of others, keys may be anything.
+    if name:
+        return CallReceipt(
+            path=layout.step("x"),
+            key=key,
+            kind="step",
+            status="completed",
+            request={"name": name},
+            fingerprint="f",
+            execution=Execution(),
+        )
+    return SignalReceipt(path=layout.signal("x", 1), key=key, status="received", execution=Execution())
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(TEXTS, TEXTS), min_size=1, max_size=3))
+def test_a_message_has_the_trailers_of_its_receipts_and_no_others(told: list[tuple[str, str]]) -> None:
+    receipts = [receipt(key, name) for key, name in told]
+    message = receipts_message("wf", receipts, 0)
+    assert trailers(message) == [receipt_trailers("wf", each) for each in receipts]
+    subject, empty, *lines = message.split("\n")
+    assert empty == ""
+    assert 0 < len(subject) <= 72
+    assert not any(unicodedata.category(char)[0] == "C" for char in message if char != "\n")
+    assert all(line == "" or line.startswith("Hermes-") for line in lines)
+
+
+@settings(deadline=None)
+@given(TEXTS, TEXTS, TEXTS)
+def test_a_person_is_one_name_and_one_address_in_a_commit_that_is_read_as_it_was_written(
+    name: str, email: str, text: str
+) -> None:
+    who = Author(name, email)
+    commit = Commit(bytes(20), (), f"{one_line(text)}\n", who, who, 0)
+    written = commit.serialise()
+    read = parse(written, bytes(20))
+    assert read.author.name == person_name(name) != ""
+    assert read.message == commit.message
+    assert (read.tree, read.parents, read.time) == (commit.tree, (), 0)
+    assert read.serialise() == written
+
+
+@settings(deadline=None)
+@given(TEXTS)
+def test_a_line_stays_the_line_it_is(text: str) -> None:
+    line = one_line(text)
+    assert one_line(line) == line
+    assert len(line.splitlines()) <= 1
+    line.encode()
