@@ -37,7 +37,6 @@ from hermes_workflows.store.memory_ledger import MemoryLedger
 from hermes_workflows.store.peek import LEDGER
 from hermes_workflows.store.project import commit_of
 from hermes_workflows.store.secret_key import secret_key
-from hermes_workflows.store.trees import Change, Item
 
 # -- repositories that are none ----------------------------------------------------------------------------------
 
@@ -272,27 +271,12 @@ def test_a_tar_has_a_name_that_tars_have(tmp_path: Path) -> None:
     assert list(tmp_path.glob("x.zip*")) == []
 
 
-# -- values and trees --------------------------------------------------------------------------------------------
+# -- values ------------------------------------------------------------------------------------------------------
 
 
 def test_what_no_receipt_holds_no_row_holds_either() -> None:
     with pytest.raises(TypeError, match="object is no value of a receipt"):
         texts.dump({"x": object()})
-
-
-def test_a_folder_that_became_a_file_is_removals_and_an_addition(tmp_path: Path) -> None:
-    ledger = open_git(tmp_path)
-    head = start(ledger).head
-    trees = ledger._snapshots.trees
-    root = trees.open(ledger._snapshots.commit(bytes.fromhex(head.tip)).tree)
-    folder = trees.folder(root, head.folder)
-    file = Item(0o100644, b"\1" * 20)
-    changes = list(trees._compare_item("place", Item(0o040000, folder.oid), file))
-    assert [(each.path, bool(each.old), bool(each.new)) for each in changes] == [
-        ("place/run.json", True, False),
-        ("place", False, True),
-    ]
-    assert isinstance(changes[0], Change)
 
 
 # -- seals -------------------------------------------------------------------------------------------------------

@@ -87,6 +87,13 @@ def test_a_file_that_became_a_folder_is_a_removal_and_additions() -> None:
     assert len(memory.reads) == 1
 
 
+def test_a_folder_that_became_a_file_is_removals_and_an_addition() -> None:
+    memory = Memory()
+    old, new = (memory.put(EMPTY, files) for files in ({"place/a": "1", "place/b": "2"}, {"place": "3"}))
+    changes = [(each.path, bool(each.old), bool(each.new)) for each in memory.trees.compare(old, new)]
+    assert changes == [("place/a", True, False), ("place/b", True, False), ("place", False, True)]
+
+
 def test_a_receipt_in_a_large_run_opens_and_writes_its_own_path_only() -> None:
     memory = Memory()
     root = memory.put(EMPTY, {f"d{n // 50}/f{n}": str(n) for n in range(1000)})
