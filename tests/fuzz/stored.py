@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import hashlib
 import io
 import os
+import warnings
 import zlib
 from functools import cache
 from pathlib import Path
@@ -163,6 +165,14 @@ def pack(data: bytes) -> None:
     (folder / "pack-hostile.idx").write_bytes(index)
     names = [index[at : at + 20] for at in range(1032, min(len(index), 1032 + 20 * 8), 20)]
     objects = Objects(repository(), DISK)
+    with warnings.catch_warnings():
+        # What dulwich has half opened when it turns out to be damaged it leaves to the collector.
+        warnings.simplefilter("ignore", ResourceWarning)
+        read_packed(objects, folder, names)
+        gc.collect()
+
+
+def read_packed(objects: Objects, folder: Path, names: list[bytes]) -> None:
     try:
         with contextlib.suppress(Unreadable), contextlib.closing(PackFile(f"{folder}/pack-hostile.idx")) as found:
             for name in names:

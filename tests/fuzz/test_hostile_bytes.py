@@ -23,12 +23,14 @@ from hypothesis import strategies as st
 from tests.fuzz.mutating import WORDS, spoilt
 from tests.fuzz.runs import Given
 from tests.fuzz.said import Draft, codec
+from tests.fuzz.stored import DISK
 from tests.fuzz.target import joined
 from tests.fuzz.targets import TARGETS
 
 from hermes_workflows.core.values import ValueMismatch, check_schema
 from hermes_workflows.errors import IntegrityError
-from hermes_workflows.store.largest import TooLarge
+from hermes_workflows.store.largest import LARGEST, TooLarge
+from hermes_workflows.store.objects import Objects
 from hermes_workflows.store.pack_file import PackFile
 from hermes_workflows.store.trees import Trees
 
@@ -77,6 +79,8 @@ FOUND = [
     ("commit", b"tree 00\nauthor \ncommitter a b c\n", "an id of one byte"),
     ("pack", b"\xfftOc\0\0\0\x02\n\0\nPACK", "AssertionError, struct.error, TypeError of dulwich"),
     ("refs", b"1111111111111111111111111111111111111111 refs/runs/\xff", "UnicodeDecodeError"),
+    ("refs", b"1111111111111111111111111111111111111111 refs/runs/\0", "ValueError: embedded null byte"),
+    ("run", joined(b"x", b"100644 runs/a/b\n", b"40000 runs/a/b\n"), "AssertionError: a file and a folder of one name"),
     (
         "run",
         joined(b"x", b"100644 runs/2026-01-01/a\n", b"40000 runs/2026-01-01/b\n"),
@@ -165,6 +169,19 @@ def test_a_wrong_answer_has_no_more_reasons_than_somebody_reads() -> None:
     assert len(check_schema([[]] * 5000, asked.json_schema)) == 201
 
 
+def test_of_several_choices_one_alone_must_fit() -> None:
+    either = {"oneOf": [{"type": "integer"}, {"type": "number"}]}
+    assert check_schema(1.5, either) == []
+    assert check_schema(1, either)
+    assert check_schema("x", either)
+
+
+def test_reasons_end_where_they_are_too_long_for_a_receipt() -> None:
+    with pytest.raises(ValueMismatch) as refused:
+        codec(dict[str, int]).from_plain({"k" * 40_000: "x", "l" * 40_000: "x"})
+    assert [reason[:20] for _, reason in refused.value.errors][1:] == ["and there are more r"]
+
+
 def test_a_number_that_no_float_holds_fits_no_multiple() -> None:
     assert check_schema(10**400, {"type": "number", "multipleOf": 0.5})
 
@@ -179,6 +196,45 @@ def entry(kind: int, body: bytes, base: bytes = b"") -> bytes:
     return bytes(head) + base + zlib.compress(body)
 
 
+def packed(folder: Path, *entries: bytes) -> PackFile:
+    """A pack of these, named by their numbers from 1 on."""
+    body, places = b"PACK" + struct.pack(">LL", 2, len(entries)), []
+    for number, each in enumerate(entries, 1):
+        places.append((bytes([number]) * 20, len(body), 0))
+        body += each
+    body += hashlib.sha1(body).digest()
+    index = io.BytesIO()
+    write_pack_index_v2(index, places, body[-20:])
+    (folder / "pack-x.pack").write_bytes(body)
+    (folder / "pack-x.idx").write_bytes(index.getvalue())
+    return PackFile(str(folder / "pack-x.idx"))
+
+
+def test_what_says_that_it_is_too_large_is_not_unpacked(tmp_path: Path) -> None:
+    huge = bytes([0xB0, 0x80, 0x80, 0x80, 0x80, 0x01]) + zlib.compress(b"")
+    with closing(packed(tmp_path, huge)) as pack, pytest.raises(TooLarge):
+        pack.read(b"\1" * 20)
+
+
+def test_a_chain_of_deltas_makes_no_more_than_git_makes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hermes_workflows.store.pack_file._MOST_MADE", 1000)
+    # From 272 bytes to 272 bytes: one copy of all of them.
+    copied = b"\x90\x02\x90\x02" + b"\xb0\x10\x01"
+    chain = [entry(7, copied, base=bytes([number]) * 20) for number in range(1, 9)]
+    with closing(packed(tmp_path, entry(3, bytes(272)), *chain)) as pack:
+        with pytest.raises(TooLarge):
+            pack.read(b"\x09" * 20)
+        assert pack.read(b"\3" * 20) == (b"blob", bytes(272))
+
+
+def test_a_loose_object_is_not_unpacked_beyond_what_is_read(tmp_path: Path) -> None:
+    folder = tmp_path / "objects" / "11"
+    folder.mkdir(parents=True)
+    (folder / ("11" * 19)).write_bytes(zlib.compress(b"blob %d\0" % LARGEST + bytes(LARGEST + 32), 1))
+    with pytest.raises(TooLarge, match="67,108,864"):
+        Objects(tmp_path, DISK).read(b"\x11" * 20, b"blob")
+
+
 def test_a_delta_that_unpacks_to_gigabytes_is_not_applied(tmp_path: Path) -> None:
     """Sixty kilobytes, of which each three copy as many again; and it says so."""
     whole, copies = b"x" * 65535, 20_000
@@ -186,13 +242,7 @@ def test_a_delta_that_unpacks_to_gigabytes_is_not_applied(tmp_path: Path) -> Non
     delta = sizes + bytes([65535 * copies >> 28]) + b"\xb0\xff\xff" * copies
     first = entry(3, whole)
     second = entry(7, delta, base=b"\1" * 20)
-    body = b"PACK" + struct.pack(">LL", 2, 2) + first + second
-    body += hashlib.sha1(body).digest()
-    index = io.BytesIO()
-    write_pack_index_v2(index, [(b"\1" * 20, 12, 0), (b"\2" * 20, 12 + len(first), 0)], body[-20:])
-    (tmp_path / "pack-x.pack").write_bytes(body)
-    (tmp_path / "pack-x.idx").write_bytes(index.getvalue())
-    with closing(PackFile(str(tmp_path / "pack-x.idx"))) as pack:
+    with closing(packed(tmp_path, first, second)) as pack:
         assert pack.read(b"\1" * 20) == (b"blob", whole)
         with pytest.raises(TooLarge, match="67,108,864"):
             pack.read(b"\2" * 20)

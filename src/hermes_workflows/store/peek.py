@@ -20,7 +20,7 @@ AHEAD = "hermes/ahead"
 
 _COMMIT_ID = re.compile(rb"[0-9a-f]{40}\n?\Z")
 _WORKSPACE = re.compile(rb"^\[hermes\][^\[]*?^\s*workspace\s*=\s*\"?([0-9A-Za-z._-]+)", re.MULTILINE)
-_PACKED_LINE = re.compile(rb"^([0-9a-f]{40}) (\S+)$", re.MULTILINE)
+_PACKED_LINE = re.compile(rb"^([0-9a-f]{40}) ([^\0-\x20\x7f]+)$", re.MULTILINE)
 
 Stamp = tuple[int, ...]
 

@@ -64,8 +64,7 @@ class Snapshot:
 
     def run_folder(self) -> Folder:
         found = self.store.trees.folder(self.root, self.folder)
-        if found is None:
-            raise IntegrityError(f"commit {self.tip.hex()} has no folder {self.folder}")
+        assert found is not None  # `Snapshots.at` found it there, and a tree has each name once
         return found
 
     def head(self) -> Head:
@@ -134,8 +133,7 @@ class Snapshots:
         folder = self._only_run(tip, root)
         head = Head(self._run_id(tip, commit, folder), tip.hex(), folder)
         run = self.trees.find(root, folder)
-        if run is None:
-            raise IntegrityError(f"commit {tip.hex()} has no folder {folder}")
+        assert run is not None  # `_only_run` found it there
         return Located(head, commit.time, run.oid, self.trees.find(root, f"{folder}/{layout.RESULT}") is not None)
 
     def keep(self, snapshot: Snapshot, instead_of: bytes = b"") -> None:

@@ -67,8 +67,8 @@ class Folder:
         keys = [name + b"/" if mode in _FOLDER_MODES else name for _, mode, name in entries]
         chunks = [chunk for chunk, _, _ in entries]
         # In another order, or with a name twice, what is listed would not be found; a path is no name.
-        in_order = keys == sorted(keys) and len(set(keys)) == len(keys)
-        if sum(map(len, chunks)) != len(data) or not in_order or any(b"/" in name for _, _, name in entries):
+        names = {name for _, _, name in entries if b"/" not in name}
+        if sum(map(len, chunks)) != len(data) or keys != sorted(keys) or len(names) != len(keys):
             raise IntegrityError(f"tree {oid.hex()} is damaged")
         return cls(keys, chunks, oid)
 
