@@ -86,6 +86,7 @@ FOUND = [
         joined(b"x", b"100644 runs/2026-01-01/a\n", b"40000 runs/2026-01-01/b\n"),
         "AssertionError: a file as folder",
     ),
+    ("agent-codex", b'{"answer": %s, "title": null}' % (b"9" * 400), "JSONDecodeError: no float beside a null"),
     ("agent-opencode", b'{"type": "error", "error": {"data": "x"}}', "AttributeError: 'str' has no 'get'"),
     ("agent-opencode", b'{"type":"step_finish","part":{"tokens":{},"cost":%s}}' % (b"9" * 400), "ValidationError"),
     ("agent-codex", b'{"type":"turn.completed","usage":{"input_tokens":-1}}', "ValidationError"),
