@@ -129,7 +129,9 @@ class HeldQueue(SqliteQueue):
             row = self._row(name := (lease.work.run_id, lease.work.key))
             if row is not None and row["token"] != lease.token:
                 found[lease.token] = (name, row)
-        return found
+        # Whoever holds the row by another lease as well may do with it what he likes.
+        current = {lease.token for lease in leases} - set(found)
+        return {token: (name, row) for token, (name, row) in found.items() if row["token"] not in current}
 
     def _row(self, name: tuple[str, str]) -> dict[str, Any] | None:
         def look(connection: Connection) -> dict[str, Any] | None:
@@ -164,7 +166,8 @@ class Owner:
 
     def _take(self, lease: Lease, job: Job) -> None:
         others = [each.job for token, each in self.dispatcher.active.items() if token != lease.token]
-        if any((each.run_id, each.call.key) == (job.run_id, job.call.key) for each in others):
+        # Who has lost it, and is not told yet, may get it again once it was lost by somebody else as well.
+        if lease.claims == 2 and any((each.run_id, each.call.key) == (job.run_id, job.call.key) for each in others):
             self._wrong.append(f"{self.name} executes {job.call.key} of {job.run_id} twice at once")
         self.jobs.append((lease, job))
 
