@@ -142,10 +142,7 @@ class GitLedger:
             return None
         known = self._snapshots.known(bytes.fromhex(found))
         head = known.head() if known else self._snapshots.locate(bytes.fromhex(found)).head
-        if head.run_id != run_id:
-            return None
-        sealed = tip is None
-        return head if head.sealed is sealed else replace(head, sealed=sealed)
+        return replace(head, sealed=tip is None) if head.run_id == run_id else None
 
     def read(self, run_id: str, since: str | None = None) -> tuple[Head, list[Receipt]]:
         snapshot = self._current(run_id)
