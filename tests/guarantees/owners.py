@@ -166,8 +166,7 @@ class Owner:
 
     def _take(self, lease: Lease, job: Job) -> None:
         others = [each.job for token, each in self.dispatcher.active.items() if token != lease.token]
-        # Who has lost it, and is not told yet, may get it again once it was lost by somebody else as well.
-        if lease.claims == 2 and any((each.run_id, each.call.key) == (job.run_id, job.call.key) for each in others):
+        if any((each.run_id, each.call.key) == (job.run_id, job.call.key) for each in others):
             self._wrong.append(f"{self.name} executes {job.call.key} of {job.run_id} twice at once")
         self.jobs.append((lease, job))
 

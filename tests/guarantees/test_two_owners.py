@@ -25,6 +25,8 @@ from hermes_workflows.store import ahead
 PLAYS = int(os.environ.get("TWO_OWNERS_PLAYS", "30"))
 SOAK = PLAYS > 30
 SEED = int(os.environ.get("TWO_OWNERS_SEED", random.SystemRandom().randrange(1_000_000) if SOAK else 1))
+# Orders in which something went wrong once: a call was executed by the one who had it in hand already.
+FOUND = (5112,)
 
 CALLS = 30
 HEAD = """
@@ -127,13 +129,13 @@ def test_two_runners_of_whole_runs_agree_in_whatever_order(
     monkeypatch.setattr(ahead, "LANDS_WITHIN", 3600.0)
     monkeypatch.setattr(ahead, "BEGINS_WITHIN", 3600.0)
     with closing(Place(tmp_path, HEAD + TOGETHER, bursts=bursts)) as place:
-        for number in range(PLAYS // 2):
-            print(f"TWO_OWNERS_SEED={SEED + number} TWO_OWNERS_PLAYS=2")
+        for number, seed in enumerate([*FOUND, *range(SEED, SEED + PLAYS // 2)]):
+            print(f"TWO_OWNERS_SEED={seed} TWO_OWNERS_PLAYS=2")
             run_id = f"wf{number}"
             place.people.start("flow.py:flow", 10 * number, run_id=run_id)
             place.watch.reads = number % 2 == 1
             moments = {f"leases run out {nth}": place.expire for nth in (1, 2)}
-            place.watch.turns.play(acts(place, run_id), some(SEED + number), moments)
+            place.watch.turns.play(acts(place, run_id), some(seed), moments)
             place.settle(run_id, execute=True)
             place.is_right(run_id)
             assert place.people.summary(run_id).result == 3 * (10 * number + 1) + 1 + 10 * number + 3

@@ -150,7 +150,7 @@ class Results:
         return drafts.attempt_failed(event.job, failed, event.started, event.ended, stamp)
 
     def _settle(self, finished: Finished) -> None:
-        lease, pending = finished.lease, self._records.pending
+        lease, pending = self._lease_of(finished), self._records.pending
         self._active.pop(lease.token, None)
         with about(lease.work.run_id, lease.work.key):
             log.debug("%s %s", lease.work.kind, finished.said)
@@ -164,6 +164,12 @@ class Results:
             visible = self._clock.now().timestamp() + pause
             work = lease.work
             pending.offer.append(replace(work, visible_at=visible))
+
+    def _lease_of(self, finished: Finished) -> Lease:
+        """The lease it was started under, or the one that has taken its place."""
+        if finished.lease.token in self._active:
+            return finished.lease
+        return next((each.lease for each in self._active.values() if each.job is finished.job), finished.lease)
 
 
 def pause_after(finished: Finished) -> float | None:
