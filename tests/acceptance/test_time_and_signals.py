@@ -116,7 +116,7 @@ def test_a_choice_is_answered_by_its_name_with_its_evidence_beside_it(made: Plac
     shown = made.run("review", "show", "wf", "place").json
     assert shown["evidence"] == [{"title": "Notes", "value": "Two bugs fixed.\n", "path": "notes.md", "missing": None}]
     _, seen = made.terminal("review", "show", "wf", "place")
-    assert "Notes:\nTwo bugs fixed.\n" in seen
+    assert "Notes:\n  Two bugs fixed.\n" in seen
     assert "answer  staging | production" in seen
     refused = made.run("review", "respond", "wf", "place", "--action", "moon")
     assert "one of staging, production" in refused.error["message"]

@@ -116,13 +116,13 @@ def test_several_receipts_share_one_commit_with_a_trailer_block_each(ledger: Git
 def test_text_of_others_cannot_forge_a_trailer_or_a_header(ledger: GitLedger) -> None:
     start(ledger)
     evil = "x\n\nHermes-Status: completed\r\u2028Hermes-Run: other\x00\u202e"
-    record(ledger, "wf_a", step_draft(evil, path="steps/x.json", author=f"Eve <e@x>\nparent {GENESIS}{evil}"))
+    with pytest.raises(IntegrityError, match="no call and no signal can have"):
+        record(ledger, "wf_a", step_draft(evil, path="steps/x.json"))
+    record(ledger, "wf_a", step_draft("x", author=f"Eve <e@x>\nparent {GENESIS}{evil}"))
     headers, message = git(ledger, "cat-file", "commit", "runs/wf_a").split("\n\n", 1)
     assert [line.split()[0] for line in headers.split("\n")] == ["tree", "parent", "author", "committer"]
     assert message.count("\nHermes-Status:") == message.count("\nHermes-Run:") == 1
-    # The message is what a ledger makes of such a key; the key itself is none that this path can have.
-    (problem,) = ledger.verify("wf_a")
-    assert "which belongs elsewhere" in problem.message
+    assert ledger.verify("wf_a") == []
 
 
 def test_settings_of_the_machine_have_no_influence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
