@@ -67,10 +67,12 @@ class Owner:
         self.jobs[lease.token] = (lease, job)
 
     def holding(self) -> dict[Name, tuple[int, bool]]:
+        # By their jobs: an execution may go on under another lease than the one it began with.
+        active = [each.job for each in self.dispatcher.active.values()]
         return {
             (job.run_id, job.call.key): (job.attempt, job.stop.is_set())
-            for lease, job in self.jobs.values()
-            if lease.token in self.dispatcher.active
+            for _, job in self.jobs.values()
+            if any(job is each for each in active)
         }
 
     def close(self) -> None:

@@ -122,7 +122,7 @@ class Runners(Books):
         else:
             out.finish.remove(lease)
             made = sum(call.attempt(number) in self.runs[run_id].paths for number in range(1, ATTEMPTS))
-            owner.hands[lease.token] = Hand(lease, made + 1)
+            owner.hands[lease.token] = owner.taken_over(lease) or Hand(lease, made + 1)
 
     def _body(self, owner: Owner, run_id: str, out: Change) -> Thought | None:
         """What the body wants now; None for a run that is over, of which nothing is left behind."""
