@@ -276,7 +276,7 @@ class Dispatcher:
             self.records.stuck(work.run_id, poisoned_call(held, call, lease), work.key)
             pending.finish.append(lease)
             pending.offer.append(work)
-        elif (active := self._in_hand(held, call)) is not None:
+        elif lease.claims > 1 and (active := self._in_hand(held, call)) is not None:
             # Its lease ran out, and whoever had it then has lost it too: the same execution goes on under the new one.
             self.active[lease.token] = replace(self.active.pop(active.lease.token), lease=lease)
         elif call.kind == "child":

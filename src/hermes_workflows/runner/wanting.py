@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import get_args
 
-from ..store.queue_port import Claim, Kind, Limits
+from ..store.queue_port import DECIDING, Claim, Kind, Limits
 
 # Deciding needs no executor, but many runs must not keep results waiting.
 _DECISIONS_AT_ONCE = 16
-_DECIDING: tuple[Kind, ...] = ("workflow", "timer", "child")
-EXECUTING: tuple[Kind, ...] = tuple(kind for kind in get_args(Kind) if kind not in _DECIDING)
+EXECUTING: tuple[Kind, ...] = tuple(kind for kind in get_args(Kind) if kind not in DECIDING)
 """The kinds of work that `--only` chooses from."""
 
 
@@ -19,8 +18,8 @@ class Wanting:
 
     def __init__(self, only: Sequence[Kind] = (), limits: Limits = ()) -> None:
         chosen = tuple(only) or EXECUTING
-        self._all: tuple[Kind, ...] = (*_DECIDING, *chosen) if only else ()
-        self._but_notices = (*_DECIDING, *(kind for kind in chosen if kind != "notify"))
+        self._all: tuple[Kind, ...] = (*DECIDING, *chosen) if only else ()
+        self._but_notices = (*DECIDING, *(kind for kind in chosen if kind != "notify"))
         self._limits = limits
 
     def claim(self, free: int, left: int | None, *, notices: bool) -> Claim | None:
@@ -31,5 +30,5 @@ class Wanting:
         limit = free if left is None else min(free, left)
         # A run whose timeout fired must move on while all executors are busy.
         decisions = _DECISIONS_AT_ONCE if left is None else min(left - limit, _DECISIONS_AT_ONCE)
-        deciding = Claim(decisions, _DECIDING) if decisions else None
+        deciding = Claim(decisions, DECIDING) if decisions else None
         return Claim(limit, kinds, limits=self._limits, then=deciding) if limit else deciding

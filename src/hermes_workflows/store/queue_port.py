@@ -12,6 +12,9 @@ from .wanted import EVERY, Wanted, WantedReviews
 Kind = Literal["workflow", "step", "agent", "bash", "child", "artifact", "timer", "notify"]
 Limits = tuple[tuple[str, int], ...]
 
+DECIDING: tuple[Kind, ...] = ("workflow", "timer", "child")
+"""The kinds that need no executor."""
+
 
 @dataclass(frozen=True)
 class Work:

@@ -18,6 +18,7 @@ Rules the tables keep:
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 APPLICATION_ID = 0x48574631  # "HWF1": whose file this is, so that nobody else's database is ever replaced
 # Raise it with every change of the tables or of RunSummary: an older file is made again, a newer one refused.
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 
 SCHEMA = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -85,6 +86,8 @@ CREATE TABLE work (
     UNIQUE (run_id, key)
 );
 CREATE INDEX work_ready ON work (kind <> 'workflow', turn) WHERE state = 'ready';
+CREATE INDEX work_deciding ON work (kind <> 'workflow', turn)
+WHERE state = 'ready' AND kind IN ('workflow', 'timer', 'child');
 CREATE INDEX work_later ON work (visible_at) WHERE state = 'later';
 CREATE INDEX work_leased ON work (expires_at) WHERE state = 'leased';
 CREATE INDEX work_turns ON work (run_id, turn) WHERE kind <> 'workflow';
@@ -204,8 +207,8 @@ SELECT * FROM (
     SELECT id, run_id, kind, name, key, fingerprint, visible_at, claims + 1 AS claims, lost, token, runner, holder,
         boot_id, claimed_at, turn, offered_at, kind <> 'workflow' AND EXISTS (
             SELECT 1 FROM bodies WHERE bodies.run_id = work.run_id AND bodies.runner <> :runner) AS is_anothers
-    FROM work
-    WHERE state = 'ready' AND run_id NOT IN (SELECT run_id FROM stuck)
+    FROM work{indexed}
+    WHERE state = 'ready' AND run_id NOT IN (SELECT run_id FROM stuck){only}
         AND (:run_id IS NULL OR run_id = :run_id) AND (:kinds = '' OR instr(:kinds, '|' || kind || '|'))
         AND (preferred IS NULL OR preferred = :runner OR preferred_until NOT BETWEEN :elapsed AND :precedence_ends)
         AND (token IS NULL OR token NOT IN (SELECT value FROM json_each(:own))){beside}
@@ -213,15 +216,11 @@ SELECT * FROM (
 )
 ORDER BY kind <> 'workflow', is_anothers AND offered_at > :lately, turn, id LIMIT :limit
 """
-CLAIMABLE = _CLAIMABLE.format(beside="")
-# The same without what there is no room for (see `store.room`).
-CLAIMABLE_BESIDE = _CLAIMABLE.format(
-    beside="""
-    AND kind NOT IN (SELECT value FROM json_each(:full))
-    AND kind || ':' || name NOT IN (SELECT value FROM json_each(:full))
-    AND (kind = 'workflow' OR NOT :no_suspects
-         OR coalesce(json_array_length(lost), 0) + (token IS NOT NULL AND boot_id = :boot_id) < :suspect)"""
-)
+_BESIDE = """
+        AND kind NOT IN (SELECT value FROM json_each(:full))
+        AND kind || ':' || name NOT IN (SELECT value FROM json_each(:full))
+        AND (kind = 'workflow' OR NOT :no_suspects
+             OR coalesce(json_array_length(lost), 0) + (token IS NOT NULL AND boot_id = :boot_id) < :suspect)"""
 CLAIM = """
 UPDATE work SET state = 'leased', claims = claims + 1, lost = :lost, again_at = NULL, preferred = NULL,
     token = :token, runner = :runner, holder = :holder, boot_id = :boot_id, expires_at = :expires_at,
@@ -348,6 +347,18 @@ FROM runners ORDER BY started_at, runner_id, pid
 """
 GET_META = "SELECT value FROM meta WHERE name = :name"
 PUT_META = "INSERT INTO meta VALUES (:name, :value) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+
+
+@cache
+def claimable(*, deciding: bool, beside: bool) -> str:
+    """Rows that may be claimed: with `deciding` those alone that need no executor, found among any number of calls;
+    `beside` others, without what there is no room for (see `store.room`).
+    """
+    return _CLAIMABLE.format(
+        indexed=" INDEXED BY work_deciding" if deciding else "",
+        only="\n        AND kind IN ('workflow', 'timer', 'child')" if deciding else "",
+        beside=_BESIDE if beside else "",
+    )
 
 
 def narrowed(statement: str, **given: str | None) -> str:

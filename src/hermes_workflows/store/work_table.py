@@ -12,7 +12,7 @@ from ..core.clock import Clock
 from ..core.timestamps import render_time
 from . import sql
 from .liveness import Process, new_token
-from .queue_port import Claim, Lease, Work, WorkRow
+from .queue_port import DECIDING, Claim, Lease, Work, WorkRow
 from .room import SUSPECT_LOSSES, Room
 from .rows import work_of, work_row_of
 from .texts import dump, load
@@ -177,10 +177,11 @@ def _claimable(
         "own": dump(sorted(holder.own)),
         **moment.precedence(),
     }
-    if not room.is_narrow:
-        return connection.execute(sql.CLAIMABLE, values).fetchall()
-    values |= {"full": dump(room.full), "no_suspects": room.no_suspects, "suspect": SUSPECT_LOSSES}
-    return connection.execute(sql.CLAIMABLE_BESIDE, {**values, "boot_id": moment.boot_id}).fetchall()
+    if room.is_narrow:
+        values |= {"full": dump(room.full), "no_suspects": room.no_suspects, "suspect": SUSPECT_LOSSES}
+        values["boot_id"] = moment.boot_id
+    statement = sql.claimable(deciding=wanted.kinds == DECIDING, beside=room.is_narrow)
+    return connection.execute(statement, values).fetchall()
 
 
 def _claim(connection: Connection, row: Row, lost: tuple[str, ...], holder: Holder, moment: Moment) -> Lease:
