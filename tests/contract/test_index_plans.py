@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.contract.queues import run
 
-from hermes_workflows.store import index_table, sql
+from hermes_workflows.store import index_table, sql, tables
 from hermes_workflows.store.wanted import LIVING, Wanted, WantedReviews
 
 NEWEST = ("2026-11-29T12:00:00.000Z", "r")
@@ -20,7 +20,7 @@ NEWEST = ("2026-11-29T12:00:00.000Z", "r")
 def connection() -> Iterator[sqlite3.Connection]:
     with closing(sqlite3.connect(":memory:")) as made:
         made.row_factory = sqlite3.Row
-        made.executescript(sql.SCHEMA)
+        made.executescript(tables.SCHEMA)
         yield made
 
 

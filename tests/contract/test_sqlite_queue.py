@@ -21,7 +21,7 @@ from tests.contract.queues import (
 
 from hermes_workflows.core.summary import Event, OpenReview, OpenWait, RunSummary
 from hermes_workflows.errors import InvalidInput, NewerSchema, StoreFailure, TemporarilyLocked
-from hermes_workflows.store import sql
+from hermes_workflows.store import tables
 from hermes_workflows.store.database import Database, DatabaseGone
 from hermes_workflows.store.queue_port import Change, Claim, ReviewRow, RunnerRow
 from hermes_workflows.store.sqlite_queue import SqliteQueue
@@ -253,7 +253,7 @@ def test_another_program_s_database_is_refused_and_left_alone(files: Files) -> N
 def test_an_older_file_is_made_again_and_a_newer_one_refused(files: Files, step: int) -> None:
     files.open().close()
     with closing(sqlite3.connect(files.path)) as connection:
-        connection.execute(f"PRAGMA user_version = {sql.SCHEMA_VERSION + step}")
+        connection.execute(f"PRAGMA user_version = {tables.SCHEMA_VERSION + step}")
     if step > 0:
         with pytest.raises(NewerSchema, match="newer version"):
             files.open()
@@ -265,8 +265,8 @@ def test_an_older_file_is_made_again_and_a_newer_one_refused(files: Files, step:
 def test_a_changed_shape_needs_a_new_version() -> None:
     """Fails when a table or a stored value changes: raise SCHEMA_VERSION, then write the new number here."""
     stored = (RunSummary, OpenReview, OpenWait, Event, ReviewRow, RunnerRow)
-    shape = sql.SCHEMA + repr([[field.name for field in fields(kind)] for kind in stored])
-    assert (sql.SCHEMA_VERSION, zlib.crc32(shape.encode())) == (7, 3479957683)
+    shape = tables.SCHEMA + repr([[field.name for field in fields(kind)] for kind in stored])
+    assert (tables.SCHEMA_VERSION, zlib.crc32(shape.encode())) == (7, 3479957683)
 
 
 def test_a_folder_at_the_path_is_one_clear_error(files: Files) -> None:

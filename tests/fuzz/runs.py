@@ -18,7 +18,7 @@ from hermes_workflows.core.readme import render
 from hermes_workflows.core.receipts import Receipt
 from hermes_workflows.core.summary import RunSummary, summarize
 from hermes_workflows.errors import IntegrityError
-from hermes_workflows.store import index_table, sql
+from hermes_workflows.store import index_table, tables
 from hermes_workflows.store.arriving import check_arrival, home_of
 from hermes_workflows.store.index import whole
 from hermes_workflows.store.objects import Objects
@@ -123,7 +123,7 @@ def look_at(head: Head, found: list[Receipt]) -> None:
 def database() -> Any:
     connection = sqlite3.connect(":memory:", isolation_level="DEFERRED")
     connection.row_factory = sqlite3.Row
-    connection.executescript(sql.SCHEMA)
+    connection.executescript(tables.SCHEMA)
     return connection
 
 

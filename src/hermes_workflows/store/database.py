@@ -19,7 +19,7 @@ from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import HermesError, InvalidInput, NewerSchema, StoreFailure, TemporarilyLocked
-from . import sql
+from . import tables
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -238,17 +238,17 @@ def _checked(path: Path, connection: sqlite3.Connection) -> sqlite3.Connection:
 
 def check_version(path: Path, connection: sqlite3.Connection) -> None:
     """Whose file is it, and of which version? The read also opens `-wal` and `-shm`, which the stamp needs."""
-    (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    (count,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     (owner,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if owner != sql.APPLICATION_ID and tables:
+    if owner != tables.APPLICATION_ID and count:
         raise InvalidInput(
             f"{path} is a database of another program",
             hint="name another path for it in .hermes/workflows.registry.json; this file was left as it is",
         )
-    if owner == sql.APPLICATION_ID and version > sql.SCHEMA_VERSION:
+    if owner == tables.APPLICATION_ID and version > tables.SCHEMA_VERSION:
         raise NewerSchema(f"{path} was made by a newer version of this program", hint="upgrade hermes-workflows")
-    if not tables or version < sql.SCHEMA_VERSION:
+    if not count or version < tables.SCHEMA_VERSION:
         raise DatabaseGone(f"{path} has no tables of this version")
 
 
@@ -283,12 +283,12 @@ def _build(path: Path, fill: Fill) -> Path:
 
 
 def _create(connection: sqlite3.Connection, fill: Fill) -> None:
-    connection.executescript(f"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; {sql.SCHEMA}")
+    connection.executescript(f"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; {tables.SCHEMA}")
     connection.execute("BEGIN")
     fill(connection)
     connection.execute("COMMIT")
-    connection.execute(f"PRAGMA application_id = {sql.APPLICATION_ID}")
-    connection.execute(f"PRAGMA user_version = {sql.SCHEMA_VERSION}")
+    connection.execute(f"PRAGMA application_id = {tables.APPLICATION_ID}")
+    connection.execute(f"PRAGMA user_version = {tables.SCHEMA_VERSION}")
     connection.execute("PRAGMA journal_mode = WAL")
 
 
