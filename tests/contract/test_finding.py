@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import itertools
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -146,6 +149,40 @@ def test_a_seal_stands_for_the_run_it_sealed(repository: GitLedger) -> None:
     for text in (seal, seal[:10], "wf_a"):
         seen = found(repository, text)
         assert (seen.run_id, seen.head.tip, seen.head.sealed) == ("wf_a", tip, True)
+
+
+def alike(ledger: GitLedger, revision: str) -> list[str]:
+    """Two commits of the same receipts, made at other times, whose ids begin with the same seven digits."""
+    whole = git(ledger, "cat-file", "commit", revision).encode()
+    met: dict[str, bytes] = {}
+    for second in itertools.count(1_700_000_000):
+        body = re.sub(rb"(?m)^(committer .*> )\d+", rb"\g<1>%d" % second, whole)
+        begins = hashlib.sha1(b"commit %d\0" % len(body) + body).hexdigest()[:7]
+        if (other := met.setdefault(begins, body)) is not body:
+            with contextlib.closing(ledger.disk.barrier()) as barrier:
+                return [ledger.objects.write(b"commit", each, barrier).hex() for each in (other, body)]
+    raise AssertionError
+
+
+def test_of_two_commits_that_begin_alike_more_has_to_be_written(repository: GitLedger) -> None:
+    start(repository, "wf_a")
+    one, two = alike(repository, "refs/runs/wf_a")
+    with pytest.raises(Conflict, match=f"several commits begin with {one[:7]}") as refusal:
+        found(repository, one[:7])
+    assert all(each[:12] in refusal.value.message for each in (one, two))
+    assert found(repository, one).head.tip == one
+
+
+def test_a_merge_is_no_commit_of_a_run(repository: GitLedger) -> None:
+    start(repository, "wf_a")
+    start(repository, "wf_b")
+    one = git(repository, "cat-file", "commit", "refs/runs/wf_a")
+    other = git(repository, "rev-parse", "refs/runs/wf_b").strip()
+    both = one.replace("\nauthor ", f"\nparent {other}\nauthor ", 1).encode()
+    with contextlib.closing(repository.disk.barrier()) as barrier:
+        merge = repository.objects.write(b"commit", both, barrier).hex()
+    with pytest.raises(NotFound, match="no commit of a run"):
+        found(repository, merge)
 
 
 def test_commits_are_found_in_packs_too(repository: GitLedger) -> None:

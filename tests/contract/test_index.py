@@ -12,7 +12,7 @@ from tests.contract.ledgers import end_draft, open_git, record, request_draft, r
 from tests.contract.queues import FrozenClock, Shop, workflow
 
 from hermes_workflows.core.receipts import Receipt
-from hermes_workflows.errors import IntegrityError
+from hermes_workflows.errors import IntegrityError, TemporarilyLocked
 from hermes_workflows.store.index import (
     Refreshed,
     all_indexed,
@@ -26,7 +26,7 @@ from hermes_workflows.store.index import (
 from hermes_workflows.store.memory_ledger import MemoryLedger
 from hermes_workflows.store.memory_queue import MemoryQueue
 from hermes_workflows.store.ports import Head, Ledger
-from hermes_workflows.store.queue_port import Change, ReviewRow
+from hermes_workflows.store.queue_port import Change, Indexed, ReviewRow
 from hermes_workflows.store.sqlite_queue import SqliteQueue
 
 NOON = "2026-11-29T12:00:00.000Z"
@@ -39,10 +39,20 @@ class Ledgers(MemoryLedger):
         super().__init__(home="home")
         self.listings = 0
         self.broken: set[str] = set()
+        self.locked = False
 
     def heads(self) -> Iterator[Head]:
         self.listings += 1
         return super().heads()
+
+    def at(self, commit: str) -> tuple[Head, list[Receipt]]:
+        found = super().at(commit)
+        return self.read(found[0].run_id) if found[0].run_id in self.broken else found
+
+    def put_back(self, run_id: str, tip: str) -> bool:
+        if self.locked:
+            raise TemporarilyLocked(f"{run_id} is being written")
+        return super().put_back(run_id, tip)
 
     def read(self, run_id: str, since: str | None = None) -> tuple[Head, list[Receipt]]:
         if run_id in self.broken:
@@ -248,6 +258,42 @@ def test_a_run_that_cannot_be_read_is_named_and_looked_at_again(ledger: Ledgers,
     assert [*shop.queue.tips()] == ["s"]
     ledger.broken = set()
     assert refresh_all(ledger, shop.queue, "stamp") == Refreshed(changed=1)
+
+
+def test_a_run_that_cannot_be_read_gets_no_row_of_a_new_file(ledger: Ledgers) -> None:
+    start(ledger, "r")
+    start(ledger, "s")
+    ledger.broken = {"r"}
+    assert [row.summary.run_id for row in all_indexed(ledger)] == ["s"]
+
+
+def test_where_nothing_can_be_put_back_the_ledger_is_read(ledger: Ledgers, shop: Shop) -> None:
+    start(ledger, "r")
+    refresh(ledger, shop.queue, "r")
+    record(ledger, "r", step_draft("a"))
+    ledger.locked = True
+    found = refresh(ledger, shop.queue, "r")
+    assert found is not None
+    assert found.summary.seq == 1
+
+
+def test_a_row_that_is_newer_than_the_listing_stays(
+    ledger: Ledgers, shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody else records and indexes a receipt after the runs were listed."""
+    start(ledger, "r")
+    asked = shop.queue.indexed
+
+    def indexed(run_id: str) -> Indexed | None:
+        monkeypatch.setattr(shop.queue, "indexed", asked)
+        record(ledger, "r", step_draft("a"))
+        refresh(ledger, shop.queue, "r")
+        return asked(run_id)
+
+    monkeypatch.setattr(shop.queue, "indexed", indexed)
+    refresh_all(ledger, shop.queue)
+    found = shop.queue.indexed("r")
+    assert found == replace(whole(*ledger.read("r")), reviews=())
 
 
 def test_a_rebuild_mends_rows(ledger: Ledgers, shop: Shop) -> None:

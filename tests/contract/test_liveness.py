@@ -9,12 +9,24 @@ import sys
 import pytest
 from tests.contract.queues import dead_process
 
+from hermes_workflows.store.database import DatabaseGone
 from hermes_workflows.store.liveness import Process, process_started, this_host
 
 
 def test_this_process_is_not_gone() -> None:
     assert not Process.current().gone()
     assert Process.from_text(Process.current().to_text()) == Process.current()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "[", "{}", '["host", 1]', '["host", "1", ""]', '["host", 0, ""]', '[1, 1, ""]', '["host", 1, 1]', "[" * 9999],
+)
+def test_a_holder_that_is_no_process_is_damage(text: str) -> None:
+    with pytest.raises(ValueError, match="no process"):
+        Process.from_text(text)
+    with pytest.raises(DatabaseGone, match="its holder is no process"):
+        Process.of_holder(text)
 
 
 def test_a_process_that_ended_is_gone() -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 from tests.contract.ledgers import end_draft, finished, git, open_git, record, start, step_draft
 
-from hermes_workflows.errors import TemporarilyLocked
+from hermes_workflows.errors import StoreFailure, TemporarilyLocked
 from hermes_workflows.store import damage, peek
 from hermes_workflows.store.git_ledger import GitLedger
 from hermes_workflows.store.mending import Mender
@@ -198,12 +199,57 @@ def test_of_two_commits_that_could_be_the_newest_none_is_chosen(ledger: GitLedge
     assert (ledger.path / RUN).read_bytes() == b""
 
 
+def test_an_older_value_that_is_the_newest_commit_needs_no_move(ledger: GitLedger, mender: Mender) -> None:
+    tip = git(ledger, "rev-parse", RUN).strip()
+    git(ledger, "pack-refs", "--all")
+    (ledger.path / RUN).parent.mkdir(parents=True, exist_ok=True)
+    (ledger.path / RUN).write_bytes(b"")
+    assert mender.restore(RUN) == f"set {RUN} to {tip}"
+    assert peek.read_ref(ledger.path, RUN) == tip
+
+
+def test_of_a_run_of_which_nothing_is_whole_nothing_is_chosen(ledger: GitLedger, mender: Mender) -> None:
+    start(ledger, "wf_b")
+    damaged(loose(ledger, git(ledger, "rev-parse", "refs/runs/wf_b^{tree}").strip()))
+    (ledger.path / "refs/runs/wf_b").write_bytes(b"")
+    assert mender.restore("refs/runs/wf_b") is None
+    assert (ledger.path / "refs/runs/wf_b").read_bytes() == b""
+
+
+def test_a_ref_that_somebody_else_mends_first_is_left_alone(
+    ledger: GitLedger, mender: Mender, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tip = git(ledger, "rev-parse", RUN).strip()
+    (ledger.path / RUN).write_bytes(b"")
+    unlocked = mender._refs.alone
+
+    def alone() -> AbstractContextManager[None]:
+        (ledger.path / RUN).write_text(f"{tip}\n")
+        return unlocked()
+
+    monkeypatch.setattr(mender._refs, "alone", alone)
+    assert mender.restore(RUN) is None
+    assert peek.read_ref(ledger.path, RUN) == tip
+    assert not (ledger.path / "hermes" / "damaged").exists()
+
+
+def test_where_nothing_can_be_put_aside_nothing_is_repaired(ledger: GitLedger, mender: Mender) -> None:
+    path = damaged(ledger.path / "objects" / "00" / ("0" * 38))
+    (bad,) = damage.bad_objects(ledger.path, mender.objects)
+    (ledger.path / "hermes").mkdir(exist_ok=True)
+    (ledger.path / "hermes" / "damaged").write_text("a file")
+    with pytest.raises(StoreFailure, match=r"cannot repair .*File exists"):
+        mender.put_aside(bad)
+    assert path.exists()
+
+
 @pytest.mark.parametrize("ref", ["refs/remotes/origin/runs/wf_a", "refs/rejected/wf_a/x", "refs/heads/run/wf_a"])
 def test_what_somebody_else_brought_here_is_never_taken_for_ours(ledger: GitLedger, mender: Mender, ref: str) -> None:
     """A run that goes on from ours, whole in itself, as a hostile remote may send it."""
     ours = git(ledger, "rev-parse", RUN).strip()
     theirs = record(ledger, "wf_a", step_draft("forged")).head.tip
     git(ledger, "update-ref", ref, theirs)
+    git(ledger, "update-ref", "refs/remotes/other/runs/wf_a", theirs)
     (ledger.path / RUN).write_bytes(b"")
     assert mender.restore(RUN) is None
     assert mender.restore(RUN, ours) is None

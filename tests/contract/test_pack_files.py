@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import os
 import random
 import struct
@@ -17,7 +19,7 @@ from dulwich.pack import write_pack_index_v2
 from dulwich.repo import Repo
 from tests.contract.ledgers import git, open_git, record, start, step_draft
 
-from hermes_workflows.errors import IntegrityError
+from hermes_workflows.errors import HermesError, IntegrityError
 from hermes_workflows.store.durability import disk_for
 from hermes_workflows.store.objects import Objects
 from hermes_workflows.store.pack_file import PackFile, Unreadable
@@ -164,3 +166,134 @@ def test_few_of_many_packs_are_mapped_at_a_time(tmp_path: Path) -> None:
         assert all(packs.read(oid) == found for oid, found in names.items())
         assert 0 < sum(pack.is_mapped for pack in packs._order) <= 8
         assert all(packs.find(oid) == found for oid, found in names.items())
+
+
+def entry(kind: int, body: bytes, base: bytes = b"", *, data: bytes = b"", size: int | None = None) -> bytes:
+    """What stands in a pack: kind and size, where the base is, and the deflated body, or `data` in its place."""
+    left = len(body) if size is None else size
+    head, left = bytearray([kind << 4 | left & 15]), left >> 4
+    while left:
+        head[-1] |= 0x80
+        head.append(left & 0x7F)
+        left >>= 7
+    return bytes(head) + base + (data or zlib.compress(body))
+
+
+def name_of(number: int) -> bytes:
+    return bytes([number]) * 20
+
+
+def made(folder: Path, *entries: bytes, far: bool = False) -> PackFile:
+    """A pack of these, named by their numbers from 1 on; `far`, with an index as packs of gigabytes have."""
+    pack, places = b"PACK" + struct.pack(">LL", 2, len(entries)), []
+    for number, each in enumerate(entries, 1):
+        places.append((name_of(number), len(pack) + (far << 32), 0))
+        pack += each
+    pack += hashlib.sha1(pack).digest()
+    written = io.BytesIO()
+    write_pack_index_v2(written, places, pack[-20:])
+    index = bytearray(written.getvalue())
+    for number in range(len(entries) if far else 0):
+        # The upper half of each far offset, which stand in front of the two sums at the end.
+        start = len(index) - 40 - 8 * (number + 1)
+        index[start : start + 4] = bytes(4)
+    (folder / "p.pack").write_bytes(pack)
+    (folder / "p.idx").write_bytes(index)
+    return PackFile(os.fspath(folder / "p.idx"))
+
+
+def test_places_beyond_two_gigabytes_are_looked_up_where_git_writes_them(tmp_path: Path) -> None:
+    with closing(made(tmp_path, entry(3, b"one"), entry(3, b"two"), far=True)) as pack:
+        assert (tmp_path / "p.idx").stat().st_size == 8 + 1024 + 2 * 28 + 2 * 8 + 40
+        assert [pack.read(name_of(number)) for number in (1, 2)] == [(b"blob", b"one"), (b"blob", b"two")]
+
+
+def test_what_somebody_has_deflated_oddly_is_read_to_its_end(tmp_path: Path) -> None:
+    squeezer = zlib.compressobj(0)
+    data = b"".join(squeezer.compress(b"x") + squeezer.flush(zlib.Z_FULL_FLUSH) for _ in range(40)) + squeezer.flush()
+    with closing(made(tmp_path, entry(3, b"x" * 40, data=data))) as pack:
+        assert pack.read(name_of(1)) == (b"blob", b"x" * 40)
+
+
+@pytest.mark.parametrize(
+    ("odd", "said"),
+    [
+        (entry(6, b"\1\1\1x", base=b"\0"), "a base that is nowhere"),
+        (entry(6, b"\1\1\1x", base=b"\x7f"), "a base that is nowhere"),
+        (entry(7, b"\1\1\1x", base=name_of(9)), "a base in another pack"),
+        (entry(7, b"\1\1\1x", base=name_of(1)), "deltas without an end"),
+        (entry(3, b"one", size=2), "another size than is said"),
+        (entry(3, b"one", size=4), "another size than is said"),
+    ],
+)
+def test_what_does_not_fit_together_is_left_to_others(tmp_path: Path, odd: bytes, said: str) -> None:
+    with closing(made(tmp_path, odd, entry(3, b"two"))) as pack:
+        with pytest.raises(Unreadable) as refusal:
+            pack.read(name_of(1))
+        assert said in str(refusal.value)
+        assert pack.read(name_of(2)) == (b"blob", b"two")
+
+
+def test_large_bodies_are_remembered_one_at_a_time(tmp_path: Path) -> None:
+    bodies = [bytes([number]) * (1 << 20 | 1) for number in range(3)]
+    with closing(made(tmp_path, *(entry(3, body) for body in bodies))) as pack:
+        assert [pack.read(name_of(number)) for number in (1, 2, 3)] == [(b"blob", body) for body in bodies]
+        assert len(pack._bodies) == 1
+
+
+def test_an_empty_file_and_an_index_of_another_pack_are_none_of_ours(tmp_path: Path) -> None:
+    made(tmp_path, entry(3, b"one")).close()
+    index = (tmp_path / "p.idx").read_bytes()
+    for wrong in (b"", b"PACK" + index[4:], index[:-40] + bytes(20) + index[-20:], index[:8] + b"\xff" + index[9:]):
+        (tmp_path / "p.idx").write_bytes(wrong)
+        with pytest.raises(Unreadable):
+            PackFile(os.fspath(tmp_path / "p.idx"))
+
+
+def test_a_pack_that_git_removes_while_it_is_open_is_one_that_cannot_be_read(tmp_path: Path) -> None:
+    with closing(made(tmp_path, entry(3, b"one"))) as pack:
+        (tmp_path / "p.pack").unlink()
+        with pytest.raises(Unreadable, match="No such file"):
+            pack.read(name_of(1))
+
+
+def test_a_pack_that_nobody_can_read_is_told_as_damage(tmp_path: Path) -> None:
+    folder = packed(tmp_path / "r.git", config="pack.indexVersion=1", bodies=iter([b"one" * 1000]))
+    oid = bytes.fromhex(git(folder, "hash-object", "body-0").strip())
+    pack = Path(index_of(folder)).with_suffix(".pack")
+    pack.chmod(0o644)
+    pack.write_bytes(pack.read_bytes()[:14] + bytes(30))
+    with closing(Packs(folder)) as packs:
+        with pytest.raises(IntegrityError, match="cannot be read"):
+            packs.read(oid)
+        assert not packs.has(oid)
+
+
+def test_an_index_that_nobody_can_read_is_told_as_damage(tmp_path: Path) -> None:
+    folder = packed(tmp_path / "r.git", bodies=iter([b"one"]))
+    index = Path(index_of(folder))
+    index.chmod(0o644)
+    index.write_bytes(index.read_bytes()[:40])
+    with closing(Packs(folder)) as packs, pytest.raises(IntegrityError, match="cannot be listed"):
+        packs.beginning("00")
+
+
+def test_an_index_that_is_gone_at_each_look_begins_nothing(tmp_path: Path) -> None:
+    folder = packed(tmp_path / "r.git", bodies=iter([b"one"]))
+    index = Path(index_of(folder))
+    index.unlink()
+    index.symlink_to("nowhere")
+    with closing(Packs(folder)) as packs:
+        assert packs.beginning("00") == set()
+
+
+def test_a_repository_that_went_is_no_missing_object(tmp_path: Path) -> None:
+    folder = packed(tmp_path / "r.git", bodies=iter([b"one"]))
+    (folder / "refs").rename(folder / "gone")
+    for ask in (lambda packs: packs.read(name_of(1)), lambda packs: packs.beginning("00")):
+        with closing(Packs(folder)) as packs, pytest.raises(IntegrityError, match="is no git repository any more"):
+            ask(packs)
+    folder.rename(tmp_path / "elsewhere")
+    for ask in (lambda packs: packs.read(name_of(1)), lambda packs: packs.beginning("00")):
+        with closing(Packs(folder)) as packs, pytest.raises(HermesError, match=r"r\.git"):
+            ask(packs)

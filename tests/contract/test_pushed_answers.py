@@ -196,6 +196,30 @@ def test_an_answer_to_a_question_that_was_never_asked_is_refused(desk_on_git: De
     assert "there is no question later" in refused(desk_on_git)
 
 
+def test_a_branch_of_no_run_of_ours_is_left_alone(desk_on_git: Desk, clone: Clone) -> None:
+    clone.answer()
+    clone.commit()
+    clone.push("answer/wf_other")
+    assert list(import_commits(desk_on_git.workspace)) == []
+    assert refs(clone, "refs/heads/answer") == ["refs/heads/answer/wf_other"]
+
+
+def test_a_branch_that_says_nothing_new_is_cleared_away_when_it_was_pushed(desk_on_git: Desk, clone: Clone) -> None:
+    git_in(clone.home, "update-ref", "refs/remotes/origin/runs/wf", "refs/runs/wf~1")
+    assert list(import_commits(desk_on_git.workspace)) == []
+    git_in(clone.folder, "push", "--quiet", "origin", "HEAD~1:refs/heads/answer/wf")
+    assert "adds no reviews/<key>/response.json" in refused(desk_on_git)
+    assert refs(clone, "refs/heads/answer") == []
+
+
+def test_a_branch_of_very_many_commits_is_no_answer(desk_on_git: Desk, clone: Clone) -> None:
+    clone.answer()
+    for _ in range(51):
+        clone.commit("--allow-empty")
+    clone.push()
+    assert "does not build on wf" in refused(desk_on_git)
+
+
 def test_one_bad_branch_hides_no_other(desk_on_git: Desk, clone: Clone) -> None:
     git_in(clone.home, "update-ref", "refs/remotes/origin/answer/wf", git_in(clone.home, "rev-parse", "main^{tree}"))
     clone.answer()
@@ -204,14 +228,20 @@ def test_one_bad_branch_hides_no_other(desk_on_git: Desk, clone: Clone) -> None:
     assert sorted(one.outcome for one in import_commits(desk_on_git.workspace)) == ["recorded", "refused"]
 
 
+def signing(clone: Clone, folder: Path) -> Path:
+    """A key with which the clone signs its commits."""
+    key = folder / "key"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
+    for name, value in {"gpg.format": "ssh", "user.signingKey": str(key)}.items():
+        git_in(clone.folder, "config", name, value)
+    return key
+
+
 def test_a_signature_by_a_listed_key_makes_it_a_persons(desk_on_git: Desk, clone: Clone, tmp_path: Path) -> None:
     if shutil.which("ssh-keygen") is None:
         pytest.skip("no ssh-keygen")
-    key = tmp_path / "key"
-    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
+    key = signing(clone, tmp_path)
     clone.answer()
-    for name, value in {"gpg.format": "ssh", "user.signingKey": str(key)}.items():
-        git_in(clone.folder, "config", name, value)
     clone.commit("--gpg-sign")
     clone.push()
     allowed = tmp_path / "allowed"
@@ -221,13 +251,27 @@ def test_a_signature_by_a_listed_key_makes_it_a_persons(desk_on_git: Desk, clone
     assert (one.outcome, one.kind, one.by) == ("recorded", "human", "ana@example.org")
 
 
+def test_a_commit_that_was_changed_under_its_signature_is_refused(
+    desk_on_git: Desk, clone: Clone, tmp_path: Path
+) -> None:
+    if shutil.which("ssh-keygen") is None:
+        pytest.skip("no ssh-keygen")
+    key = signing(clone, tmp_path)
+    clone.answer()
+    signed = git_in(clone.folder, "cat-file", "commit", clone.commit("--gpg-sign"))
+    (tmp_path / "changed").write_text(signed.replace("My answer", "Our answer") + "\n")
+    changed = git_in(clone.folder, "hash-object", "-wt", "commit", str(tmp_path / "changed"))
+    git_in(clone.folder, "update-ref", "HEAD", changed)
+    clone.push()
+    (tmp_path / "allowed").write_text(f"ana@example.org {key.with_suffix('.pub').read_text()}")
+    git_in(clone.home, "config", "gpg.ssh.allowedSignersFile", str(tmp_path / "allowed"))
+    assert "its signature does not belong to it" in refused(desk_on_git)
+
+
 def test_a_signature_by_anybody_else_proves_nothing(desk_on_git: Desk, clone: Clone, tmp_path: Path) -> None:
     if shutil.which("ssh-keygen") is None:
         pytest.skip("no ssh-keygen")
-    key = tmp_path / "key"
-    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
-    for name, value in {"gpg.format": "ssh", "user.signingKey": str(key)}.items():
-        git_in(clone.folder, "config", name, value)
+    signing(clone, tmp_path)
     clone.answer()
     clone.commit("--gpg-sign")
     clone.push()

@@ -15,7 +15,8 @@ import pytest
 from tests.core.bodies import one
 from tests.core.driving import Driver, ended, result_of
 
-from hermes_workflows.authoring import Retry, agent, ask, bash, goal, pipeline, secret, step, workflow
+from hermes_workflows.authoring import Retry, agent, ask, bash, goal, parallel, pipeline, secret, step, workflow
+from hermes_workflows.core.live import LiveRun
 from hermes_workflows.errors import AuthoringError, InvalidInput, ReviewExpired
 
 
@@ -180,6 +181,15 @@ def test_values_to_be_hidden_are_hidden_in_the_request_and_kept_for_the_executor
     call: Any = Driver(body).call("bash")
     assert call.request["command"] == "login [redacted:redact-1]"
     assert call.spec.options.argv == ("/bin/bash", "-c", "login hunter2-hunter2")
+
+
+def test_a_value_that_is_hidden_twice_has_one_name() -> None:
+    @workflow
+    async def body() -> Any:
+        await parallel([bash("a hunter2-hunter2", redact=["hunter2-hunter2"], key=key) for key in ("a", "b")])
+
+    driver = Driver(body)
+    assert {driver.call(key).request["command"] for key in ("a", "b")} == {"a [redacted:redact-1]"}
 
 
 @pytest.mark.parametrize(
@@ -358,3 +368,15 @@ def test_partials_types_and_steps_may_be_goals_and_stages() -> None:
         return [done, await pipeline([1, 2], one, str, functools.partial(int, base=10))]
 
     assert result_of(body) == [7, [1, 2]]
+
+
+def test_a_secret_that_a_call_names_is_hidden_in_its_request_where_there_is_one() -> None:
+    @workflow
+    async def body() -> Any:
+        await bash("login hunter2-hunter2", env={"PW": secret("PW")})
+
+    for known, command in (({"PW": "hunter2-hunter2"}, "login [redacted:PW]"), ({}, "login hunter2-hunter2")):
+        live = LiveRun("run", body, Driver(body).started, secret=known.get)
+        Driver.alive.append(live)
+        (call,) = live.start().requested
+        assert call.request["command"] == command

@@ -468,3 +468,11 @@ def test_what_was_wrong_before_a_break_in_the_history_is_told_once() -> None:
     wrong = work(step(1).rstrip(b"\n"))
     again = replace(wrong, commit="c9", added={**START.added, **wrong.added}, whole=True)
     assert [each.commit for each in findings(START, wrong, again) if each.path == "steps/work.json"] == ["c1"]
+
+
+def test_an_answer_to_a_question_that_cannot_be_read_is_no_second_finding() -> None:
+    ask = replace(ASK, added={layout.request("q"): b"{}"}, message="")
+    answer = replace(ASK, commit="c2", added={layout.response("q"): review(2, "completed")}, message="")
+    told = [found.message for found in findings(START, ask, answer)]
+    assert told
+    assert not any("answers" in each for each in told)

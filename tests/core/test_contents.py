@@ -8,9 +8,9 @@ import pytest
 
 from hermes_workflows.core import layout
 from hermes_workflows.core.contents import fault_of
-from hermes_workflows.core.encoding import dumps
-from hermes_workflows.core.receipts import CallReceipt, Receipt, load
-from hermes_workflows.errors import IntegrityError
+from hermes_workflows.core.encoding import Limits, dumps
+from hermes_workflows.core.receipts import Author, CallReceipt, Receipt, Usage, draft, load
+from hermes_workflows.errors import IntegrityError, UnstorableValue
 
 KEPT = {"key": "ask", "kind": "review", "recorded": "fp1:a", "present": "fp1:b"}
 BEGAN = {"workflow": "module:function", "input": None}
@@ -108,3 +108,38 @@ def test_a_number_in_a_path_is_a_short_one(number: str) -> None:
 def test_where_no_receipt_may_lie_nobody_asks_what_fits_there(path: str) -> None:
     receipt = CallReceipt(path=path, kind="step", key="a", status="completed", fingerprint="f", request={"name": "a"})
     assert fault_of(receipt) is None
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        (b"[]", "a receipt is a JSON object"),
+        (dumps({"schema": "hermes.receipt/1", "kind": "dream"}), "unknown kind 'dream'"),
+        (dumps({"schema": "mine/1", "kind": "step"}), "schema 'mine/1' is not hermes.receipt/1"),
+    ],
+)
+def test_what_is_no_receipt_of_ours_is_told_with_its_path(said: bytes, why: str) -> None:
+    with pytest.raises(IntegrityError, match=f"steps/a.json: {why}"):
+        load("steps/a.json", said, lambda _: b"")
+
+
+def test_a_key_of_two_lines_and_a_usage_without_measure_are_refused() -> None:
+    made = read(layout.step("work"), "step", "completed", {})
+    assert fault_of(made) is None
+    assert (
+        fault_of(made.model_copy(update={"key": "a\nb"})) == "has a key or a name that no call and no signal can have"
+    )
+    with pytest.raises(IntegrityError, match="has a usage that no call reaches"):
+        read(layout.step("work"), "step", "completed", {}, usage={"input_tokens": 10**15})
+
+
+def test_a_receipt_that_is_larger_than_a_receipt_may_be_is_not_written() -> None:
+    made = read(layout.step("work"), "step", "completed", {}).at(7)
+    assert made.seq == 7
+    with pytest.raises(UnstorableValue, match="more than 10"):
+        draft(made, Author("ana"), limits=Limits(receipt_bytes=10))
+
+
+def test_usages_are_added_to_the_tenth_decimal() -> None:
+    one, two = Usage(input_tokens=1, cost_usd=0.1), Usage(output_tokens=2, cost_usd=0.2)
+    assert one + two == two + one == Usage(input_tokens=1, output_tokens=2, cost_usd=0.3)

@@ -127,3 +127,17 @@ def test_timers_of_no_finite_length_are_refused_where_they_are_written() -> None
 
         error = failure_of(body)
         assert "is never due" in error.message
+
+
+def test_a_call_that_is_awaited_by_hand_and_dropped_harms_nobody() -> None:
+    @workflow
+    async def body() -> Any:
+        call = one()
+        by_hand = call.__await__()
+        by_hand.send(None).cancel()
+        await two()
+        return by_hand is not None
+
+    driver = Driver(body)
+    driver.answer("one")
+    assert ended(driver.answer("two")).output is True

@@ -193,6 +193,25 @@ def test_a_failed_call_is_found_behind_the_error_that_the_body_made_of_it() -> N
     assert (results(prefix), prefix.stopped) == ([], f"the run fails on {failing}")
 
 
+def test_a_failed_call_is_found_in_a_group_of_errors() -> None:
+    @workflow
+    async def body() -> Any:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(work("a"))
+            group.create_task(work("b"))
+
+    async def work(key: str) -> Any:
+        return await agent(key, key, returns=str)
+
+    driver = Driver(body)
+    other, failing = driver.open
+    driver.answer(other, "said")
+    driver.answer(failing, error="broken")
+    end(driver)
+    prefix = longest(driver)
+    assert (results(prefix), prefix.stopped) == ([other], f"the run fails on {failing}")
+
+
 def test_a_failure_that_the_body_handled_is_adopted() -> None:
     @workflow
     async def body() -> Any:

@@ -170,3 +170,18 @@ def test_a_cancelled_run_says_why_and_who_wanted_it(reason: str | None, by: Any,
 def test_an_answer_names_where_exactly_it_was_given() -> None:
     by = Provenance(kind="human", by="ana", channel="github", origin={"url": "https://example.com/x/y/pull/3#r1"})
     assert given_by(by) == "answered by the person `ana` through `github`, `https://example.com/x/y/pull/3#r1`"
+
+
+def test_a_second_wish_to_cancel_keeps_the_first_reason_and_may_hurry() -> None:
+    asked = [
+        ControlReceipt(
+            path=layout.control(number, "cancel"),
+            key="cancel",
+            status="cancel",
+            request={"reason": reason, "now": now},
+            execution=Execution(seq=number),
+        )
+        for number, reason, now in ((1, "enough", False), (2, "too slow", True))
+    ]
+    summary = summarize("wf_a", [*receipts(end=False)[:1], *asked])
+    assert (summary.cancel_requested, summary.cancel_now) == ("enough", True)

@@ -308,3 +308,15 @@ def test_an_answer_beyond_the_stack_is_refused_and_no_crash() -> None:
         answer = {"more": answer}
     schema = {"$ref": "#/$defs/tree", "$defs": {"tree": {"additionalProperties": {"$ref": "#/$defs/tree"}}}}
     assert check_schema(answer, schema) == [("", "is nested too deep to be checked")]
+
+
+def test_of_choices_of_which_one_must_fit_neither_none_nor_two_do() -> None:
+    either = {"oneOf": [{"type": "integer"}, {"type": "number"}]}
+    assert check_schema(1.5, either) == []
+    assert check_schema(1, either)
+    assert check_schema("x", either)
+
+
+def test_a_number_that_cannot_be_divided_is_one_reason() -> None:
+    asked = {"type": "number", "multipleOf": 0.5}
+    assert check_schema(10**400, asked) == [("", "has a number that is too large to be checked")]

@@ -8,7 +8,7 @@ import pytest
 
 from hermes_workflows.core.state_facts import FULL_BYTES, OLD_SECONDS, Asked, Below, Executing, Facts, Mark
 from hermes_workflows.core.state_rules import TABLE, Rule
-from hermes_workflows.core.state_table import EXAMPLE
+from hermes_workflows.core.state_table import EXAMPLE, as_table
 from hermes_workflows.core.states import OperationalState, operational_state
 
 
@@ -183,3 +183,10 @@ def test_every_rule_says_a_reason_for_the_example(rule: Rule) -> None:
     reason, action = rule.says(EXAMPLE)
     assert reason
     assert "None" not in f"{reason} {action or ''}"
+
+
+def test_the_table_of_states_has_a_row_for_each_rule() -> None:
+    head, line, *rows = as_table().splitlines()
+    assert [row.count(" | ") for row in (head, *rows)] == [3] * (1 + len(rows))
+    assert [row.split(" | ")[1] for row in rows] == [rule.state for rule in TABLE]
+    assert line == "|---|---|---|---|"

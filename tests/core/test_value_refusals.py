@@ -8,7 +8,7 @@ import re
 import uuid
 from collections.abc import Iterator
 from decimal import Decimal
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import pydantic
 import pytest
@@ -23,6 +23,7 @@ from tests.core.kinds import (
     Note,
     Open,
     OpenAround,
+    Pair,
     Point,
     Pointed,
     Reject,
@@ -32,7 +33,7 @@ from tests.core.kinds import (
 
 from hermes_workflows.core.encoding import Plain
 from hermes_workflows.core.values import ValueMismatch, codec_for
-from hermes_workflows.errors import UnstorableValue
+from hermes_workflows.errors import InvalidInput, UnstorableValue
 
 
 @pytest.mark.parametrize(
@@ -192,3 +193,25 @@ def test_a_value_that_contains_itself_is_refused() -> None:
     node.children.append(node)
     with pytest.raises(UnstorableValue, match="nested deeper"):
         codec_for(Node).to_plain(node)
+
+
+def test_keys_that_cannot_be_text_make_no_declared_type() -> None:
+    with pytest.raises(InvalidInput, match="cannot be a declared type: a key must be text, not Pair"):
+        codec_for(dict[Pair, int])
+
+
+def test_choices_with_labels_are_as_strict_as_others() -> None:
+    either = codec_for(Annotated[int, pydantic.Tag("whole")] | Annotated[str, pydantic.Tag("text")])
+    assert [either.from_plain(each) for each in (1, "x")] == [1, "x"]
+    with pytest.raises(ValueMismatch, match="as whole"):
+        either.from_plain(1.5)
+
+
+def test_of_very_many_errors_their_number_is_told_and_of_many_the_first() -> None:
+    with pytest.raises(ValueMismatch) as refusal:
+        codec_for(list[int]).from_plain(["x"] * 10_001)
+    assert refusal.value.errors == [("", "does not fit in 10,001 places")]
+    with pytest.raises(ValueMismatch) as refusal:
+        codec_for(list[int]).from_plain(["x"] * 300)
+    assert len(refusal.value.errors) == 201
+    assert refusal.value.errors[-1] == ("", "and there are more reasons than are listed")

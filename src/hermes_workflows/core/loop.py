@@ -152,9 +152,7 @@ class BodyLoop(asyncio.AbstractEventLoop):
         return self._spawn(coro, parent, context, shares=shares, name=name)
 
     def spawn(self, coro: Coroutine[Any, Any, Any], scope: Scope) -> asyncio.Future[Any]:
-        """A task in a scope that its maker has named (`parallel/<index>`)."""
-        if self.owner.evicting:
-            return self._inert(coro)
+        """A task in a scope that its maker has named (`parallel/<index>`); nobody makes one while a body is evicted."""
         return self._spawn(coro, scope, None, shares=True, name=None)
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:

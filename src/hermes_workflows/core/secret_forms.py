@@ -56,8 +56,6 @@ def _compiled(source: bytes) -> re.Pattern[bytes]:
 def needles(name: str, value: str, rank: int) -> Iterator[Needle]:
     """Everything to look for so that `value` is found; `name` goes into the placeholder."""
     value = value.strip()
-    if not value:
-        return
     yield _literal(name, value, rank)
     yield from _encoded(name, value, rank)
     lines = value.splitlines()

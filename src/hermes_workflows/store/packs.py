@@ -14,6 +14,7 @@ from pathlib import Path
 
 from dulwich.errors import NotGitRepository
 from dulwich.objects import ObjectID
+from dulwich.pack import PackFileDisappeared
 from dulwich.repo import Repo
 
 from ..errors import HermesError, IntegrityError
@@ -130,7 +131,7 @@ class Packs:
             for _ in range(3):
                 try:
                     return {name.decode() for name in self._repo().object_store.iter_prefix(prefix.encode())}
-                except FileNotFoundError:
+                except (FileNotFoundError, PackFileDisappeared):
                     _close(self._open)
                 except (HermesError, OSError):
                     raise
