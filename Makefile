@@ -69,8 +69,10 @@ soak:
 	@sh scripts/environment.sh $(VENV) dev
 	@SOAK_SECONDS=$${SOAK_SECONDS:-300} SOAK_RUNS=$${SOAK_RUNS:-200} \
 		$(BIN)/python -m pytest tests/soak -s -o faulthandler_timeout=1800 $(ARGS)
-	@FAILING_CALLS_APART=1 KILLS_APART=1 \
-		$(BIN)/python -m pytest tests/contract/test_failing_calls.py tests/contract/test_bursts_killed.py -o faulthandler_timeout=1800 $(ARGS)
+	@FAILING_CALLS_APART=1 KILLS_APART=1 CUTS_APART=1 KILL_SEEDS=10 $(BIN)/python -m pytest \
+		$(addprefix tests/contract/,test_failing_calls.py test_bursts_killed.py test_power_cuts.py) \
+		tests/runner/test_crashes.py tests/runner/test_orphans.py tests/acceptance/test_kills.py \
+		-o faulthandler_timeout=1800 $(ARGS)
 	@REPLAY_ORDERS=$${REPLAY_ORDERS:-1000} $(BIN)/python -m pytest tests/guarantees/test_replay.py -s $(ARGS)
 	@MODEL_OPERATIONS=$${MODEL_OPERATIONS:-1000000} \
 		$(BIN)/python -m pytest tests/model -s -o faulthandler_timeout=86400 $(ARGS)

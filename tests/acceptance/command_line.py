@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.acceptance.nursery import nursery, replaced
+from tests.acceptance.nursery import Child, nursery, replaced
 
 PROGRAM = [sys.executable, "-m", "hermes_workflows"]
 DEADLINE = 60.0
@@ -113,10 +113,18 @@ class Place:
 
         It is a process that was forked with everything imported; with a `program`, one that begins at nothing.
         """
-        if not program and not any(name.startswith(_BEFORE_MAIN) for name in self.environment):
+        if not program and self._is_all_for_main():
             child = nursery().start(arguments, self.root / cwd, replaced(self.env()), typed)
             return Said(child.wait(DEADLINE), child.stdout, child.stderr)
         return self.begun(*arguments, cwd=cwd, typed=typed, program=program or PROGRAM)
+
+    def command(self, *arguments: str) -> Child:
+        """A command that has been started and not waited for, and whose environment is all for it."""
+        assert self._is_all_for_main()
+        return nursery().start(arguments, self.root, replaced(self.env()))
+
+    def _is_all_for_main(self) -> bool:
+        return not any(name.startswith(_BEFORE_MAIN) for name in self.environment)
 
     def begun(self, *arguments: str, cwd: str = ".", typed: str = "", program: Sequence[str] = PROGRAM) -> Said:
         """The same as a process of its own from the first byte of Python on: where its start is the subject."""
@@ -145,9 +153,12 @@ class Place:
     def terminal(self, *arguments: str, typed: str = "") -> tuple[int, str]:
         """One command with all three streams on a terminal, and what is seen there."""
         ours, theirs = pty.openpty()
-        child = subprocess.Popen(
-            [*PROGRAM, *arguments], cwd=self.root, env=self.env(), stdin=theirs, stdout=theirs, stderr=theirs
-        )
+        child: Child | subprocess.Popen[bytes]
+        if self._is_all_for_main():
+            child = nursery().start(arguments, self.root, replaced(self.env()), terminal=os.ttyname(theirs))
+        else:
+            program = [*PROGRAM, *arguments]
+            child = subprocess.Popen(program, cwd=self.root, env=self.env(), stdin=theirs, stdout=theirs, stderr=theirs)
         os.close(theirs)
         os.write(ours, typed.encode())
         seen = _read_until_closed(ours)

@@ -11,12 +11,15 @@ import importlib
 import json
 import os
 import pkgutil
+import select
+import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -27,6 +30,15 @@ from tests.acceptance import clocks
 
 DEADLINE = 60.0
 _HIDDEN = ("PYTHONHASHSEED", "HERMES_WORKFLOWS_ORIGINAL_HASHSEED")
+
+
+def until(found: Callable[[], Any]) -> Any:
+    """What `found` gives, as soon as it gives something."""
+    deadline = time.monotonic() + DEADLINE
+    while not (value := found()):
+        assert time.monotonic() < deadline, "it never came"
+        time.sleep(0.01)
+    return value
 
 
 @dataclass
@@ -68,18 +80,31 @@ class Child:
 
     def wait(self, seconds: float = DEADLINE) -> int:
         """Its exit code, or minus the number of the signal it died of."""
-        until = time.monotonic() + seconds
+        deadline = time.monotonic() + seconds
         while self.lives():
-            assert time.monotonic() < until, f"still running: {self.stderr[-2000:]}"
-            time.sleep(0.002)
+            assert time.monotonic() < deadline, f"still running: {self.stderr[-2000:]}"
+            self._until_it_has_ended(deadline - time.monotonic())
         assert self.code is not None
         return self.code
+
+    def _until_it_has_ended(self, seconds: float) -> None:
+        try:
+            watched = os.pidfd_open(self.pid)
+        except ProcessLookupError:
+            return
+        except (AttributeError, OSError):  # only Linux has it
+            time.sleep(0.002)
+            return
+        ended = select.poll()
+        ended.register(watched, select.POLLIN)
+        ended.poll(max(0.0, seconds) * 1000)
+        os.close(watched)
 
 
 class Nursery:
     def __init__(self) -> None:
         root = Path(__file__).parents[2]
-        self._folder = Path(tempfile.mkdtemp(prefix="nursery-"))
+        self.folder = Path(tempfile.mkdtemp(prefix="nursery-"))
         self._started = 0
         self._server = subprocess.Popen(
             [sys.executable, "-c", "from tests.acceptance import nursery; nursery.serve()"],
@@ -97,6 +122,7 @@ class Nursery:
         self._server.stdin.close()
         self._server.wait()
         self._server.stdout.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     def ask(self, **question: Any) -> Any:
         assert self._server.stdin is not None
@@ -105,9 +131,17 @@ class Nursery:
         self._server.stdin.flush()
         return json.loads(self._server.stdout.readline())
 
-    def start(self, arguments: Sequence[str], cwd: Path, env: Mapping[str, str], typed: str = "") -> Child:
+    def start(
+        self,
+        arguments: Sequence[str],
+        cwd: Path,
+        env: Mapping[str, str],
+        typed: str = "",
+        terminal: str | None = None,
+    ) -> Child:
+        """A process that has its three streams: files, or that terminal."""
         self._started += 1
-        base = self._folder / str(self._started)
+        base = self.folder / str(self._started)
         output, errors = base.with_suffix(".out"), base.with_suffix(".err")
         output.touch()
         errors.touch()
@@ -115,6 +149,8 @@ class Nursery:
         if typed:
             given.write_text(typed)
         streams = {"given": str(given), "out": str(output), "err": str(errors)}
+        if terminal is not None:
+            streams = dict.fromkeys(streams, terminal)
         pid = self.ask(op="start", arguments=[*arguments], cwd=str(cwd), env=dict(env), **streams)
         return Child(pid, output, errors, self)
 
@@ -152,12 +188,20 @@ def serve() -> None:
                 living.discard(pid)
                 ended[pid] = os.waitstatus_to_exitcode(status_word)
         if question["op"] == "start":
+            told, telling = os.pipe()
             pid = os.fork()
             if not pid:
-                _become(question)
+                os.close(told)
+                become(question, telling=telling)
+            os.close(telling)
+            os.read(told, 1)  # its end says that the streams are open
+            os.close(told)
             living.add(pid)
             ended.pop(pid, None)  # the kernel gives a pid again
             answer: Any = pid
+        elif question["op"] == "listen":
+            answer = _listen(question["address"])
+            living.add(answer)
         else:
             answer = ended.get(question["pid"])
         sys.stdout.write(json.dumps(answer) + "\n")
@@ -187,7 +231,22 @@ def _let_the_disk_be() -> None:
     os.fsync = lambda descriptor: None  # type: ignore[assignment]
 
 
-def _become(question: Mapping[str, Any]) -> None:
+def _listen(address: str) -> int:
+    from tests.acceptance.porter import listen
+
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(address)
+        listening.listen()
+        pid = os.fork()
+        if not pid:
+            try:
+                listen(listening)
+            finally:
+                os._exit(70)
+    return pid
+
+
+def become(question: Mapping[str, Any], streams: Sequence[int] = (), telling: int | None = None) -> None:
     """The forked child: the command line, from here to its exit."""
     code = 70
     try:
@@ -197,14 +256,10 @@ def _become(question: Mapping[str, Any]) -> None:
         os.environ.update(question["env"])
         if clock := os.environ.get(clocks.VARIABLE):
             clocks.install(clock)
-        for number, (path, flags) in enumerate(
-            (
-                (question["given"], os.O_RDONLY),
-                (question["out"], os.O_WRONLY | os.O_CREAT),
-                (question["err"], os.O_WRONLY | os.O_CREAT),
-            )
-        ):
-            os.dup2(os.open(path, flags, 0o600), number)
+        for number, stream in enumerate(streams or _opened(question)):
+            os.dup2(stream, number)
+        if telling is not None:
+            os.close(telling)
         sys.stdin = open(0, closefd=False)  # noqa: SIM115  # the descriptor is the process's own
         sys.argv = ["hermes-workflows", *question["arguments"]]
         from hermes_workflows.cli.main import main
@@ -214,3 +269,9 @@ def _become(question: Mapping[str, Any]) -> None:
         sys.stderr.flush()
     finally:
         os._exit(code)
+
+
+def _opened(question: Mapping[str, Any]) -> list[int]:
+    written = os.O_WRONLY | os.O_CREAT
+    flags = {"given": os.O_RDONLY, "out": written, "err": written}
+    return [os.open(question[name], each, 0o600) for name, each in flags.items()]

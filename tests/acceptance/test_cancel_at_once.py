@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import signal
-import subprocess
 from pathlib import Path
 
 import pytest
-from tests.acceptance.command_line import PROGRAM, Place, place
-from tests.acceptance.test_runner_command import until
+from tests.acceptance.command_line import Place, place
+from tests.acceptance.nursery import Child, until
 
 HELD = """
 from hermes_workflows import bash, workflow
@@ -31,11 +29,10 @@ def made(tmp_path: Path) -> Place:
     return made
 
 
-def runner(made: Place) -> subprocess.Popen[bytes]:
+def runner(made: Place) -> Child:
     """A runner that has the call in hand."""
     before = len(_parents(made))
-    command = [*PROGRAM, "runner", "run", "--worker-id", "ada", "--idle-exit-after", "0.2"]
-    child = subprocess.Popen(command, cwd=made.root, env=made.env(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    child = made.command("runner", "run", "--worker-id", "ada", "--idle-exit-after", "0.2")
     until(lambda: len(_parents(made)) > before)
     return child
 
@@ -52,7 +49,7 @@ def test_a_run_is_cancelled_at_once_for_the_one_that_takes_its_place(made: Place
     child = runner(made)
     assert made.run("cancel", "wf", "--superseded-by", "newest").code == 4
     said = made.run("cancel", "wf", "--now", "--superseded-by", "new", "--by", "ana", "--wait", "--timeout", "30")
-    child.communicate(timeout=60)
+    child.wait()
     assert (said.json["cancel"], said.json["status"]) == ("cancelled", "cancelled")
     shown = made.run("status", "wf").json
     assert shown["superseded_by"] == "newer"
@@ -77,9 +74,7 @@ def _day(made: Place) -> str:
 def test_a_call_that_took_three_runners_down_waits_for_a_retry(made: Place) -> None:
     made.run("run", "flows/held.py", "--id", "wf")
     for _ in range(3):
-        child = runner(made)
-        child.send_signal(signal.SIGKILL)
-        child.communicate()
+        runner(made).kill()
     made.work("--worker-id", "eve")
     shown = made.run("status", "wf").json
     assert shown["state"] == "stuck"

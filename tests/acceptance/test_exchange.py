@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
-from tests.acceptance.command_line import PROGRAM, Place, place
+from tests.acceptance.command_line import Place, place
 
 
 @pytest.fixture
@@ -183,12 +181,8 @@ def ada(tmp_path_factory: pytest.TempPathFactory) -> Place:
 def test_two_commands_that_import_at_once_agree(tmp_path: Path) -> None:
     ada, bob = workspace(tmp_path, "ada"), workspace(tmp_path, "bob")
     ada.run("export", "ada_first", "--bundle", "../a.bundle")
-    command: dict[str, Any] = {"cwd": bob.root, "env": os.environ | {"PYTHONHASHSEED": "0"}, "stdout": subprocess.PIPE}
-    program = [*PROGRAM, "import", "../a.bundle"]
-    children = [subprocess.Popen(program, **command) for _ in range(3)]
-    assert [child.wait(60) for child in children] == [0, 0, 0]
-    for child in children:
-        child.communicate()
+    children = [bob.command("import", "../a.bundle") for _ in range(3)]
+    assert [child.wait() for child in children] == [0, 0, 0]
     assert bob.run("verify", "--all").json["problems"] == []
     assert not list((bob.receipts / "hermes" / "arriving").iterdir())
 

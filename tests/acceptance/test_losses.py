@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from tests.acceptance.nursery import Child
+from tests.acceptance.nursery import Child, until
 from tests.acceptance.workspaces import FLOWS, Site, observed
 
 MANY = (
@@ -86,24 +85,17 @@ def test_an_index_that_is_lost_under_a_live_runner_costs_nothing(site: Site, los
     _some_of_everything(site)
     site.start("patient")
     runner = site.runner("--concurrency", "2")
-    _until(lambda: [row["status"] for row in site.run("runner", "status").json["work"]].count("leased") == 2)
+    until(lambda: [row["status"] for row in site.run("runner", "status").json["work"]].count("leased") == 2)
     before = observed(site.statuses())
     lose(site)
     assert observed(site.statuses()) == before
     (site.root / "go").touch()
-    _until(lambda: site.status("patient")["status"] == "completed")
+    until(lambda: site.status("patient")["status"] == "completed")
     runner.send(signal.SIGTERM)
     assert runner.wait() == 0
     assert site.status("patient")["result"] == list("012345")
     assert site.run("runner", "status").json["work"] == []
     site.assert_sound()
-
-
-def _until(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 # -- disks -------------------------------------------------------------------------------------------------------
@@ -129,15 +121,15 @@ def test_a_full_disk_stops_the_run_and_space_lets_it_go_on(small_disk: Path) -> 
     (site.root / "hold").touch()
     site.start("wordy")
     runner = site.runner("--worker-id", "hungry")
-    _until(lambda: site.status("wordy")["receipts"] == 4)
+    until(lambda: site.status("wordy")["receipts"] == 4)
     _fill(ballast)
     (site.root / "hold").unlink()
-    _until(lambda: "No space left" in runner.stderr or "full" in runner.stderr)
+    until(lambda: "No space left" in runner.stderr or "full" in runner.stderr)
     seen = int(site.git("rev-list", "--count", "main..runs/wordy"))
     assert seen < 22
     site.git("fsck", "--full", "--strict")
     ballast.unlink()
-    _until(lambda: site.status("wordy")["status"] == "completed")
+    until(lambda: site.status("wordy")["status"] == "completed")
     runner.send(signal.SIGTERM)
     assert runner.wait() == 0
     assert (site.status("wordy")["result"], site.status("wordy")["receipts"]) == (20, 22)
@@ -180,10 +172,10 @@ def test_a_limit_on_file_sizes_is_a_disk_that_says_no(site: Site) -> None:
     (site.root / "hold").touch()
     site.start("wordy")
     runner: Child = site.runner("--worker-id", "limited")
-    _until(lambda: site.status("wordy")["receipts"] == 4)
+    until(lambda: site.status("wordy")["receipts"] == 4)
     _limit(runner.pid, 20_000)
     (site.root / "hold").unlink()
-    _until(lambda: "cannot" in runner.stderr)
+    until(lambda: "cannot" in runner.stderr)
     seen = site.status("wordy")["receipts"]
     site.git("fsck", "--full", "--strict")
     runner.kill()

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-from tests.acceptance.nursery import DEADLINE, Child
+from tests.acceptance.nursery import Child, until
 from tests.acceptance.workspaces import FLOWS, Site
 
 LONG = (
@@ -81,14 +79,6 @@ def site(tmp_path: Path) -> Site:
     made = Site(tmp_path / "ws", flows=LONG)
     (made.root / "slow.py").write_text(SLOW_AGENT)
     return made
-
-
-def until(found: Callable[[], Any]) -> Any:
-    deadline = time.monotonic() + DEADLINE
-    while not (value := found()):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    return value
 
 
 def pid_of(site: Site) -> int:

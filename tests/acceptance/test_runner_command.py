@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
-from tests.acceptance.command_line import DEADLINE, PROGRAM, Place, place
+from tests.acceptance.command_line import DEADLINE, Place, place
+from tests.acceptance.nursery import Child, until
 
 TWO = {
     "dbs": {"default": "workflows.sqlite", "other": "other.sqlite"},
@@ -19,33 +17,16 @@ TWO = {
 }
 
 
-def until(found: Callable[[], Any]) -> Any:
-    """What `found` gives, as soon as it gives something."""
-    deadline = time.monotonic() + DEADLINE
-    while not (value := found()):
-        assert time.monotonic() < deadline
-    return value
-
-
 @contextmanager
-def runner(made: Place, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+def runner(made: Place, *arguments: str) -> Iterator[Child]:
     """A runner in the background, up and heard of."""
-    child = subprocess.Popen(
-        [*PROGRAM, "runner", "run", "--worker-id", "ada", *arguments],
-        cwd=made.root,
-        env=made.env(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-    )
+    child = made.command("runner", "run", "--worker-id", "ada", *arguments)
     db = ("--db", arguments[1]) if arguments else ()
     try:
         until(lambda: made.run("runner", "status", *db).stdout.count('"healthy":true'))
         yield child
     finally:
         child.kill()
-        child.wait()
-        assert child.stdout is not None
-        child.stdout.close()
 
 
 @pytest.fixture
@@ -93,10 +74,9 @@ def test_a_run_whose_code_cannot_be_imported_is_stuck_and_others_go_on(made: Pla
 def test_a_signal_ends_a_runner_in_order(made: Place, number: int, code: int) -> None:
     made.start()
     with runner(made) as child:
-        child.send_signal(number)
+        child.send(number)
         assert child.wait(DEADLINE) == code
-        assert child.stdout is not None
-        assert b'"reason":"stopped"' in child.stdout.read()
+        assert '"reason":"stopped"' in child.stdout
     assert made.run("runner", "status").json["runners"] == []
 
 
@@ -104,7 +84,6 @@ def test_a_killed_runner_is_not_shown_as_healthy(made: Place) -> None:
     made.start()
     with runner(made) as child:
         child.kill()
-        child.wait()
         assert [row["healthy"] for row in made.run("runner", "status").json["runners"]] == [False]
 
 
@@ -147,7 +126,6 @@ def test_work_of_a_killed_runner_is_queued_again(made: Place) -> None:
     with runner(made) as child:
         until(lambda: made.run("status", "wf").json["reason"].startswith("executing forever on "))
         child.kill()
-        child.wait()
         shown = made.run("runner", "status").json
         assert [row["status"] for row in shown["work"]] == ["expired"]
         assert (shown["queued"], shown["runnable"]) == (1, 1)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.acceptance.command_line import DEADLINE, PROGRAM, Place, place
-from tests.acceptance.test_runner_command import until
+from tests.acceptance.command_line import Place, place
+from tests.acceptance.nursery import Child, until
 
 from hermes_workflows.cli import logs
 
@@ -50,22 +49,20 @@ def made(tmp_path: Path) -> Place:
 
 
 @contextmanager
-def holding(made: Place, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+def holding(made: Place, *arguments: str) -> Iterator[Child]:
     """A runner in the background that executes a call until `go` is there."""
     made.run("run", "flows/talks.py:held", "--id", "held")
-    command = [*PROGRAM, "runner", "run", "--worker-id", "ada", *arguments]
-    child = subprocess.Popen(command, cwd=made.root, env=made.env(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    child = made.command("runner", "run", "--worker-id", "ada", *arguments)
     try:
         until((made.root / "begun").exists)
         yield child
     finally:
         child.kill()
-        child.communicate()
 
 
-def reason(child: subprocess.Popen[bytes]) -> str:
-    out, _ = child.communicate(timeout=DEADLINE)
-    return str(json.loads(out)["reason"])
+def reason(child: Child) -> str:
+    child.wait()
+    return str(child.json["reason"])
 
 
 def told(text: str) -> list[dict[str, Any]]:
@@ -135,7 +132,7 @@ def test_a_runner_is_drained_by_name_and_others_learn_that_it_has_ended(made: Pl
 
 def test_sigterm_lets_calls_finish_within_the_time_that_was_chosen(made: Place) -> None:
     with holding(made, "--drain-seconds", "60") as child:
-        child.send_signal(signal.SIGTERM)
+        child.send(signal.SIGTERM)
         (made.root / "go").touch()
         assert reason(child) == "stopped"
     assert made.run("log", "held").json["receipts"][-1]["path"] == "steps/held.json"
@@ -143,7 +140,7 @@ def test_sigterm_lets_calls_finish_within_the_time_that_was_chosen(made: Place) 
 
 def test_sigterm_gives_back_what_takes_longer(made: Place) -> None:
     with holding(made, "--drain-seconds", "0.1") as child:
-        child.send_signal(signal.SIGTERM)
+        child.send(signal.SIGTERM)
         assert reason(child) == "stopped"
     assert [row["status"] for row in made.run("runner", "status").json["work"]] == ["queued"]
 

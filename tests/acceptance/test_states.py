@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.acceptance.command_line import PROGRAM, Place, place
-from tests.acceptance.test_runner_command import until
+from tests.acceptance.command_line import Place, place
+from tests.acceptance.nursery import Child, until
 
 SLOW = """
 from hermes_workflows import agent, bash, parallel, workflow
@@ -43,19 +42,12 @@ def here(tmp_path: Path) -> Place:
 
 
 @contextmanager
-def runner(made: Place, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
-    child = subprocess.Popen(
-        [*PROGRAM, "runner", "run", *arguments],
-        cwd=made.root,
-        env=made.env(),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+def runner(made: Place, *arguments: str) -> Iterator[Child]:
+    child = made.command("runner", "run", *arguments)
     try:
         yield child
     finally:
         child.kill()
-        child.wait()
 
 
 def test_a_running_call_is_shown_with_its_runner_and_the_line_it_printed_last(here: Place) -> None:

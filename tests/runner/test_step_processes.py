@@ -51,7 +51,7 @@ from hermes_workflows.authoring import operation_id
 
 @step(process=True)
 async def name() -> str:
-    await asyncio.sleep(0.01)
+    await asyncio.sleep(0)
     return operation_id()
 
 @workflow

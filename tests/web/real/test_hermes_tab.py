@@ -139,6 +139,11 @@ def test_a_tab_that_is_left_asks_for_nothing_any_more(chromium: Any, desk: Desk)
         asked: list[str] = []
         page.on("request", lambda request: asked.append(request.url))
         page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+        other = page.context.new_page()
+        other.goto("/")
+        other.click("nav >> text=Runs")
+        other.wait_for_selector("h1:text('Runs')")
         desk.start("another")
-        page.wait_for_timeout(300)
+        # Whoever still listens has been told by now.
+        other.wait_for_selector("text='another'")
         assert asked == []
