@@ -20,7 +20,7 @@ from tests.contract.ledgers import append, git, impatient, open_git, start, step
 from tests.contract.test_bursts import keys
 
 from hermes_workflows.errors import StoreFailure, TemporarilyLocked
-from hermes_workflows.store import ahead, objects
+from hermes_workflows.store import ahead, flocks, objects
 from hermes_workflows.store.git_ledger import GitLedger
 from hermes_workflows.store.ports import Appended, Entry
 
@@ -94,6 +94,7 @@ class Stage:
         for name in _CALLS:
             monkeypatch.setattr(os, name, self.seen(getattr(os, name)))
         monkeypatch.setattr(fcntl, "flock", self.seen(fcntl.flock))
+        monkeypatch.setattr(flocks, "_GUARD", self.lock())
 
     def seen(self, real: Callable[..., Any]) -> Callable[..., Any]:
         def call(*arguments: Any, **options: Any) -> Any:

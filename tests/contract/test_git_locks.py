@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -168,6 +169,18 @@ def test_a_restored_mirror_has_no_folder_of_ours_and_works(repository: Path, tmp
     git(mirror, "config", "hermes.workspace", "0123456789abcdef")
     ledger = reopen(mirror)
     assert record(ledger, "wf_a", step_draft("work")).receipts[0].seq == 1
+
+
+def test_all_locks_are_had_where_few_files_may_be_open(repository: Path) -> None:
+    refs, before = reopen(repository)._refs, resource.getrlimit(resource.RLIMIT_NOFILE)
+    few = (256, before[1])
+    resource.setrlimit(resource.RLIMIT_NOFILE, few)
+    try:
+        with refs.alone():
+            pass
+        assert resource.getrlimit(resource.RLIMIT_NOFILE) == few
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
 _WRITER = """

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 
 import pytest
 from tests.contract.queues import dead_process
@@ -57,13 +59,26 @@ def test_nothing_is_known_of_other_machines() -> None:
 
 def test_where_nothing_tells_of_processes_a_signal_does(monkeypatch: pytest.MonkeyPatch) -> None:
     over = dead_process().pid
-    monkeypatch.setattr(os.path, "exists", lambda path: False)
     monkeypatch.setattr("builtins.open", refused)
     assert process_started(os.getpid()) == ""
     assert process_started(over) is None
     # Somebody else's process may not be signalled, and answers by that.
     monkeypatch.setattr(os, "kill", refused)
     assert process_started(1) == ""
+
+
+def test_a_process_that_is_hidden_from_other_users_is_not_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As /proc is where it is mounted with `hidepid=2`."""
+    monkeypatch.setattr("builtins.open", failing(errno.ENOENT))
+    monkeypatch.setattr(os, "kill", refused)
+    assert not Process(this_host(), 1, "17").gone()
+
+
+def test_whoever_has_no_file_left_to_look_takes_nobody_for_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    here, over = Process.current(), dead_process()
+    monkeypatch.setattr("builtins.open", failing(errno.EMFILE))
+    assert not here.gone()
+    assert over.gone()
 
 
 def test_a_machine_without_namespaces_goes_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,6 +88,13 @@ def test_a_machine_without_namespaces_goes_by_its_name(monkeypatch: pytest.Monke
         assert this_host() == os.uname().nodename
     finally:
         this_host.cache_clear()
+
+
+def failing(code: int) -> Callable[..., None]:
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(code, os.strerror(code))
+
+    return fail
 
 
 def refused(*_: object, **__: object) -> None:

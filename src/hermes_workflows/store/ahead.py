@@ -155,12 +155,9 @@ class Ahead:
             self._bursts.clear()
 
     def forked(self) -> None:
-        """In a child that was forked: the bursts are its parent's, and the locks would outlive it here."""
+        """In a child that was forked: the bursts, and the locks on their files, are its parent's."""
         # The guard may be held by a thread that the child does not have.
-        self.guard, self._thread = threading.RLock(), None
-        left, self._bursts = self._bursts, {}
-        for burst in left.values():
-            burst.file.close()
+        self.guard, self._thread, self._bursts = threading.RLock(), None, {}
 
     def _begin(self, run_id: str, old: str) -> _Burst | None:
         # A burst that somebody took from us may have landed since `old` was asked for: git stands further on.

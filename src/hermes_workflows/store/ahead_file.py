@@ -21,6 +21,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from . import peek
+from .flocks import let_go, open_to_lock
 
 WANTED, REVOKED = ".wanted", ".revoked"
 """Beside a file: somebody waits for it; somebody has taken it from a writer that lives."""
@@ -62,7 +63,7 @@ class AheadFile:
         """An empty one, locked before anybody can see it. The caller holds the run's lock, and none exists."""
         path = path_of(repository, run_id)
         temporary = f"{repository}/hermes/pending/ahead-{secrets.token_hex(8)}"
-        descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        descriptor = open_to_lock(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             made = cls(descriptor, path)
@@ -73,7 +74,7 @@ class AheadFile:
             # A link, unlike a rename, takes nobody's place.
             os.link(temporary, path)
         except OSError:
-            os.close(descriptor)
+            let_go(descriptor)
             raise
         finally:
             os.unlink(temporary)
@@ -88,7 +89,7 @@ class AheadFile:
         """
         try:
             # For reading: it may be another user's, who has made it with the usual rights.
-            descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            descriptor = open_to_lock(path, os.O_RDONLY | os.O_NONBLOCK)
         except FileNotFoundError:
             return None
         try:
@@ -101,9 +102,9 @@ class AheadFile:
             if _is_at(descriptor, path):
                 return cls(descriptor, path)
         except BaseException:
-            os.close(descriptor)
+            let_go(descriptor)
             raise
-        os.close(descriptor)
+        let_go(descriptor)
         return None
 
     @property
@@ -147,7 +148,7 @@ class AheadFile:
 
     def close(self) -> None:
         """Let go of the file and its lock; it stays for whoever comes next."""
-        os.close(self._descriptor)
+        let_go(self._descriptor)
 
     @property
     def size(self) -> int:

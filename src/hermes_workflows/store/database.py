@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import HermesError, InvalidInput, NewerSchema, StoreFailure, TemporarilyLocked
 from . import tables
+from .flocks import let_go, open_to_lock
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -310,7 +311,7 @@ def _sweep(path: Path) -> None:
 @contextmanager
 def _lock(path: Path, how: int) -> Iterator[None]:
     try:
-        descriptor = os.open(_beside(path, ".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        descriptor = open_to_lock(_beside(path, ".lock"), os.O_RDWR | os.O_CREAT, 0o666)
     except FileNotFoundError:
         raise DatabaseGone(f"{path.parent} does not exist") from None
     except OSError as error:
@@ -319,14 +320,14 @@ def _lock(path: Path, how: int) -> Iterator[None]:
         _wait_for(descriptor, how, path)
         yield
     finally:
-        os.close(descriptor)
+        let_go(descriptor)
 
 
 @contextmanager
 def _glance(path: Path) -> Iterator[None]:
     """The shared lock without waiting and without creating anything."""
     try:
-        descriptor = os.open(_beside(path, ".lock"), os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = open_to_lock(_beside(path, ".lock"), os.O_RDONLY)
     except OSError:
         yield
         return
@@ -336,7 +337,7 @@ def _glance(path: Path) -> Iterator[None]:
     except BlockingIOError:
         raise DatabaseGone(f"{path} is being made again") from None
     finally:
-        os.close(descriptor)
+        let_go(descriptor)
 
 
 def _wait_for(descriptor: int, how: int, path: Path) -> None:

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import NotFound, StoreFailure, TemporarilyLocked
+from .flocks import let_go, open_to_lock
 from .git_binary import ENVIRONMENT
 from .packing import PACKED_FROM
 
@@ -90,7 +91,7 @@ class Housekeeper:
         """Be the only one that does it; the lease ends with the process. Raises TemporarilyLocked."""
         path = self._repository / "hermes" / "maintenance.lock"
         path.parent.mkdir(exist_ok=True)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        descriptor = open_to_lock(path, os.O_RDWR | os.O_CREAT)
         try:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -100,7 +101,7 @@ class Housekeeper:
                 ) from None
             yield
         finally:
-            os.close(descriptor)
+            let_go(descriptor)
 
     def tidy(self, *, full: bool = False) -> tuple[str, ...]:
         """Run git's tasks; what git said of those that failed. Raises NotFound without git."""

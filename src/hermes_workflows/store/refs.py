@@ -14,6 +14,7 @@ import fcntl
 import hashlib
 import itertools
 import os
+import resource
 import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -27,6 +28,7 @@ from dulwich.refs import DiskRefsContainer, Ref
 from ..errors import HermesError, TemporarilyLocked
 from . import git_binary, peek
 from .durability import Barrier, Disk
+from .flocks import let_go, open_to_lock
 from .next_value import NextValue
 
 
@@ -51,6 +53,10 @@ class Move:
     new: str
 
 
+# Named by two hex digits.
+_STRIPES = 256
+
+
 class Refs:
     """The refs of one repository, written. Reading needs no lock: peek.py."""
 
@@ -65,7 +71,7 @@ class Refs:
     def locked(self, names: Iterable[str]) -> Iterator[None]:
         """Hold our lock for each of `names` (refs or run ids). Raises TemporarilyLocked, OSError."""
         with contextlib.ExitStack() as held:
-            # 256 lock files for ever, instead of one a run; in sorted order, so that two writers cannot deadlock.
+            # So many lock files for ever, instead of one a run; in sorted order, so that two writers cannot deadlock.
             for stripe in sorted({_digest(name.lower())[:2] for name in names}):
                 held.enter_context(self._flock(stripe))
             yield
@@ -73,8 +79,8 @@ class Refs:
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
         """Hold every lock of ours: nobody of us moves any ref meanwhile. Raises TemporarilyLocked, OSError."""
-        with contextlib.ExitStack() as held:
-            for number in range(256):
+        with _open_files(_STRIPES), contextlib.ExitStack() as held:
+            for number in range(_STRIPES):
                 held.enter_context(self._flock(f"{number:02x}"))
             yield
 
@@ -116,11 +122,11 @@ class Refs:
             self._wait_for_flock(descriptor)
             yield
         finally:
-            os.close(descriptor)
+            let_go(descriptor)
 
     def _open_lock(self, path: str) -> int:
         try:
-            return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            return open_to_lock(path, os.O_RDWR | os.O_CREAT)
         except FileNotFoundError:
             # A restored mirror has no folder of ours. A repository that was moved away has nothing, and is not to be
             # begun anew: it could not be put back where something lies.
@@ -216,6 +222,19 @@ class Refs:
 
     def _next_value(self, ref: str) -> NextValue:
         return NextValue(f"{self._pending}/{_digest(ref)}", f"{self._repository}/{ref}")
+
+
+@contextlib.contextmanager
+def _open_files(more: int) -> Iterator[None]:
+    """Let this process have so many more files open: where it may have 256, as on macOS, not all locks would go in."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    # No limit is a negative number.
+    most = soft if soft < 0 else soft + more if hard < 0 else min(soft + more, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def _digest(name: str) -> str:
