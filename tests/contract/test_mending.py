@@ -88,6 +88,13 @@ def test_a_lock_that_somebody_else_has_taken_meanwhile_is_left_alone(ledger: Git
     assert path.exists()
 
 
+def test_a_lock_that_git_has_let_go_meanwhile_needs_no_sweeping(ledger: GitLedger, mender: Mender) -> None:
+    old(ledger.path / "packed-refs.lock")
+    (lock,) = damage.stale_locks(ledger.path, time.time())
+    lock.path.unlink()
+    assert mender.sweep(lock) is None
+
+
 def test_nothing_is_taken_away_under_a_writer_of_ours(ledger: GitLedger, mender: Mender) -> None:
     """It may be suspended between comparing and renaming: without its lock two would be first."""
     old(ledger.path / f"{RUN}.lock")

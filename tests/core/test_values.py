@@ -327,3 +327,8 @@ def test_a_union_that_its_author_decides_is_read_by_the_label() -> None:
     codec = codec_for(Annotated[labelled, pydantic.Discriminator(_animal)])
     for animal in (Cat(lives=9), Dog(tricks=2)):
         assert codec.from_plain(codec.to_plain(animal)) == animal
+
+
+def test_a_null_beside_an_integer_that_no_float_holds_stays_one() -> None:
+    value = {"nothing": None, "many": 10**400}
+    assert codec_for(dict[str, int | None]).from_plain(value) == value
