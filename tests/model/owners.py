@@ -41,11 +41,11 @@ class Owner:
         self.bodies.pop(run_id, None)
         self.leave_by.pop(run_id, None)
 
-    def taken_over(self, lease: Lease) -> Hand | None:
-        """What it executes for that call already goes on, under this lease."""
+    def takes_over(self, lease: Lease) -> Hand | None:
+        """What it executes for that call already, which goes on under this lease."""
         known = (each for each in self.hands.values() if each.lease.name == lease.name and not each.stopped)
         hand = next(known, None)
-        return None if hand is None else Hand(lease, self.hands.pop(hand.lease.token).attempt)
+        return self.hands.pop(hand.lease.token) if hand else None
 
     def stop(self, run_id: str, key: str | None = None) -> None:
         for hand in self.hands.values():

@@ -122,7 +122,10 @@ class Runners(Books):
         else:
             out.finish.remove(lease)
             made = sum(call.attempt(number) in self.runs[run_id].paths for number in range(1, ATTEMPTS))
-            owner.hands[lease.token] = owner.taken_over(lease) or Hand(lease, made + 1)
+            known = owner.takes_over(lease)
+            if known is not None:
+                out.release.append(known.lease)
+            owner.hands[lease.token] = Hand(lease, made + 1 if known is None else known.attempt)
 
     def _body(self, owner: Owner, run_id: str, out: Change) -> Thought | None:
         """What the body wants now; None for a run that is over, of which nothing is left behind."""

@@ -276,9 +276,10 @@ class Dispatcher:
             self.records.stuck(work.run_id, poisoned_call(held, call, lease), work.key)
             pending.finish.append(lease)
             pending.offer.append(work)
-        elif lease.claims > 1 and (active := self._in_hand(held, call)) is not None:
+        elif (active := self._in_hand(held, call)) is not None:
             # Its lease ran out, and whoever had it then has lost it too: the same execution goes on under the new one.
             self.active[lease.token] = replace(self.active.pop(active.lease.token), lease=lease)
+            pending.release.append(active.lease)
         elif call.kind == "child":
             children.serve(self.records, held, call, lease)
         elif intents.promise(self.records, held, call):
@@ -288,11 +289,13 @@ class Dispatcher:
 
     def _in_hand(self, held: Held, call: Call[Any]) -> Active | None:
         """What executes for this very call here, and is still wanted."""
-        asked = (held.run_id, call.key, call.fingerprint)
-        wanted = (each for each in self.active.values() if not each.job.stop.is_set())
-        return next(
-            (each for each in wanted if (each.job.run_id, each.job.call.key, each.job.call.fingerprint) == asked), None
-        )
+        for active in self.active.values():
+            job = active.job
+            # Keys first, since all that executes is looked through for each call that is claimed.
+            same = job.call.key == call.key and job.run_id == held.run_id and job.call.fingerprint == call.fingerprint
+            if same and not job.stop.is_set():
+                return active
+        return None
 
     def _execute(self, lease: Lease, held: Held, call: Call[Any]) -> None:
         made = held.attempts.get(call.key, 0)
