@@ -10,6 +10,7 @@ import contextlib
 import os
 import threading
 import weakref
+from collections.abc import Iterator
 from pathlib import Path
 
 from dulwich.errors import NotGitRepository
@@ -22,7 +23,8 @@ from . import peek
 from .pack_file import PackFile, Unreadable
 
 _KINDS = {1: b"commit", 2: b"tree", 3: b"blob", 4: b"tag"}
-
+# What dulwich says of an object that is not there, and of a pack that git has just replaced.
+_GONE = (KeyError, FileNotFoundError, PackFileDisappeared)
 
 # Packs that are mapped at a time: what is read together lies in few.
 _MAPPED = 8
@@ -97,17 +99,11 @@ class Packs:
         # git may have replaced a pack since it was last looked at: then everything is opened anew.
         for _ in range(3):
             try:
-                kind, body = self._repo().object_store.get_raw(name)
+                with self._read_by_dulwich(f"object {oid.hex()} cannot be read"):
+                    kind, body = self._repo().object_store.get_raw(name)
                 return _KINDS[kind], body
-            except (KeyError, FileNotFoundError):
+            except _GONE:
                 _close(self._open)
-            except (HermesError, OSError):
-                raise
-            except Exception as error:
-                # dulwich, zlib and struct have many words for a damaged pack.
-                why = f"{type(error).__name__}: {error}"
-                _close(self._open)
-                raise _damaged(f"object {oid.hex()} cannot be read: {why}") from None
         raise IntegrityError(
             f"object {oid.hex()} is missing", hint="restore it from a mirror of this repository with `git fetch`"
         )
@@ -130,15 +126,10 @@ class Packs:
             _close(self._open)
             for _ in range(3):
                 try:
-                    return {name.decode() for name in self._repo().object_store.iter_prefix(prefix.encode())}
-                except (FileNotFoundError, PackFileDisappeared):
+                    with self._read_by_dulwich(f"the packs of {self._repository} cannot be listed"):
+                        return {name.decode() for name in self._repo().object_store.iter_prefix(prefix.encode())}
+                except _GONE:
                     _close(self._open)
-                except (HermesError, OSError):
-                    raise
-                except Exception as error:
-                    why = f"{type(error).__name__}: {error}"
-                    _close(self._open)
-                    raise _damaged(f"the packs of {self._repository} cannot be listed: {why}") from None
         return set()
 
     def close(self) -> None:
@@ -148,6 +139,20 @@ class Packs:
             for pack in self._order:
                 pack.close()
             self._files, self._order = {}, []
+
+    @contextlib.contextmanager
+    def _read_by_dulwich(self, failed: str) -> Iterator[None]:
+        """dulwich, zlib and struct have many words for a damaged pack: they become one. Raises IntegrityError, OSError,
+        and KeyError and PackFileDisappeared for what is not there now.
+        """
+        try:
+            yield
+        except (HermesError, OSError, *_GONE):
+            raise
+        except Exception as error:
+            _close(self._open)
+            hint = "`hermes-workflows doctor` says what is damaged, and how to repair it"
+            raise IntegrityError(f"{failed}: {type(error).__name__}: {error}", hint=hint) from None
 
     def _repo(self) -> Repo:
         if not self._open:
@@ -165,7 +170,3 @@ def _close(repos: list[Repo]) -> None:
         # What was being read when it turned out to be damaged holds its map a little longer.
         with contextlib.suppress(BufferError):
             repos.pop().close()
-
-
-def _damaged(message: str) -> IntegrityError:
-    return IntegrityError(message, hint="`hermes-workflows doctor` says what is damaged, and how to repair it")
