@@ -67,8 +67,12 @@ def browser(served: Served, url: str | None = None) -> httpx.Client:
 
 
 def respond(client: httpx.Client, path: str, **answer: str) -> httpx.Response:
-    form = fields_of(client.get(path).text) | {f"f/{name}": value for name, value in answer.items()}
-    return client.post(path, data=form, headers={"Origin": str(client.base_url).rstrip("/")})
+    return send(client, path, fields_of(client.get(path).text), **answer)
+
+
+def send(client: httpx.Client, path: str, form: dict[str, str], **answer: str) -> httpx.Response:
+    filled = form | {f"f/{name}": value for name, value in answer.items()}
+    return client.post(path, data=filled, headers={"Origin": str(client.base_url).rstrip("/")})
 
 
 def test_a_question_is_answered_in_a_browser_and_the_run_goes_on(asked: Place) -> None:
@@ -89,9 +93,14 @@ def test_a_question_is_answered_in_a_browser_and_the_run_goes_on(asked: Place) -
 def test_browsers_and_the_command_line_at_once_make_one_answer(asked: Place) -> None:
     with dashboard(asked, "--token", "a-token-of-my-own-0123456789") as served:
         door = f"{served.base}/enter?token=a-token-of-my-own-0123456789"
-        clients = [browser(served, door) for _ in range(4)]
+        clients, path = [browser(served, door) for _ in range(4)], "/reviews/wf/review_draft"
+        # All have the form before one of them answers: a page of a question that was answered has none.
+        forms = [fields_of(client.get(path).text) for client in clients]
         with ThreadPoolExecutor(5) as pool:
-            told = [pool.submit(respond, client, "/reviews/wf/review_draft", action="revise") for client in clients]
+            told = [
+                pool.submit(send, client, path, form, action="revise")
+                for client, form in zip(clients, forms, strict=True)
+            ]
             also = pool.submit(asked.run, "review", "respond", "wf", "review_draft", "--action", "approve")
             codes = sorted([each.result().status_code for each in told])
             by_command = also.result().code

@@ -24,10 +24,17 @@ async def draft(topic: str) -> str:
 
 
 @pytest.fixture(autouse=True)
-def _modules_as_before() -> Iterator[None]:
-    modules, path = dict(sys.modules), list(sys.path)
+def _modules_as_before(tmp_path: Path) -> Iterator[None]:
+    """What the workflows of other tests have left in this process is not here."""
+    tests, (modules, path) = str(tmp_path.parent.parent), (dict(sys.modules), list(sys.path))
+    sys.path[:] = [entry for entry in path if not entry.startswith(tests)]
+    for name, module in modules.items():
+        places = [getattr(module, "__file__", None), *getattr(module, "__path__", ())]
+        if any(str(place).startswith(tests) for place in places):
+            del sys.modules[name]
     yield
     sys.path[:] = path
+    sys.modules.update(modules)
     for name in set(sys.modules) - set(modules):
         del sys.modules[name]
 
