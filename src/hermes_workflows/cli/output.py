@@ -14,7 +14,7 @@ import click
 
 from ..core.plain import plain
 from ..errors import InvalidInput
-from .writing import as_json
+from .writing import as_json, hanging
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -75,9 +75,9 @@ class Output:
             error = {"code": code, "message": message, "hint": hint} | dict(details or {})
             click.echo(as_json({"error": error}), err=True)
             return
-        click.echo(readable(f"error: {_hanging(message)}"), err=True)
+        click.echo(readable(f"error: {hanging(message)}"), err=True)
         if hint:
-            click.echo(readable(f"  {_hanging(hint)}"), err=True)
+            click.echo(readable(f"  {hanging(hint)}"), err=True)
 
 
 def tabled(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[Table, int]:
@@ -97,10 +97,6 @@ def tabled(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[Table
     for row in rows:
         table.add_row(*(Text(readable(cell)) for cell in row))
     return table, least
-
-
-def _hanging(text: str) -> str:
-    return text.replace("\n", "\n    ")
 
 
 def silence() -> None:

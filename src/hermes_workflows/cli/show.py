@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.usages import added, told
 from .seen import few, mark_document, pending_document, pending_line
-from .writing import one_line, pretty
+from .writing import hanging, one_line, pretty
 
 if TYPE_CHECKING:
     from ..core.summary import Event, OpenReview, RunSummary
@@ -71,9 +71,9 @@ def event_document(event: Event) -> dict[str, Any]:
 def status_text(shown: Shown) -> str:
     """One screen: why it is where it is, what to type, and what a person would ask next."""
     summary, state = shown.summary, shown.state
-    lines = [f"{summary.run_id}: {state.label}", f"  {_hanging(state.reason)}"]
+    lines = [f"{summary.run_id}: {state.label}", f"  {hanging(state.reason)}"]
     if state.next_action:
-        lines.append(f"  next: {_hanging(state.next_action)}")
+        lines.append(f"  next: {hanging(state.next_action)}")
     lines += ["", *_facts(summary)]
     lines += few("pending", shown.pending, pending_line)
     lines += few("stuck", shown.marks[1:], lambda mark: f"{mark.kind}: {one_line(mark.reason)}")
@@ -88,11 +88,6 @@ def status_text(shown: Shown) -> str:
     if summary.error:
         lines.append(f"  error     {_indented(summary.error)}")
     return "\n".join(lines)
-
-
-def _hanging(text: str) -> str:
-    """Text of more than one line is never at the edge, where our own lines begin."""
-    return text.replace("\n", "\n    ")
 
 
 def _facts(summary: RunSummary) -> list[str]:

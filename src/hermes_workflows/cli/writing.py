@@ -21,6 +21,11 @@ def as_json(document: Any) -> bytes:
     return escaped_json(text).encode("utf-8", "backslashreplace")
 
 
+def hanging(text: str) -> str:
+    """Text of more than one line is never at the edge, where our own lines begin."""
+    return text.replace("\n", "\n    ")
+
+
 def one_line(text: str, length: int = _LINE) -> str:
     line = " ".join(text.split())
     return line if len(line) <= length else f"{line[: length - 1]}…"
