@@ -144,8 +144,10 @@ class Dispatcher:
     def _claimed(self, free: int, left: int | None) -> Sequence[Lease]:
         claim = self._wanting.claim(free, left, notices=self._notices.has_room)
         leases = self.records.apply(claim)
-        # Fewer than asked for: nothing more is there, and another transaction would only say so again.
-        self._full = claim is not None and len(leases) >= claim.most
+        # Fewer than asked for: nothing more is there, and another transaction would only say so again. Notices take no
+        # executor: those that stood before calls have left it to them.
+        told = any(lease.work.kind == "notify" for lease in leases)
+        self._full = claim is not None and len(leases) >= (claim.limit if told else claim.most)
         return leases
 
     def _one_suspect(self, leases: Sequence[Lease]) -> Sequence[Lease]:
