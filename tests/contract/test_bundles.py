@@ -181,6 +181,30 @@ def test_one_file_brings_no_two_runs_of_one_name(ours: Workspace, theirs: Worksp
     assert refs_of(store(ours)) == {"refs/heads/main": GENESIS}
 
 
+def test_a_bundle_that_plain_git_made_of_several_runs_brings_them_all(
+    ours: Workspace, theirs: Workspace, tmp_path: Path
+) -> None:
+    tips = {name: run(theirs, name, step_draft("one")) for name in ("wf_a", "wf_b")}
+    git(store(theirs), "bundle", "create", str(tmp_path / "all.bundle"), "--glob=refs/runs/*")
+    arrived = exchange.import_bundle(ours, tmp_path / "all.bundle")
+    assert {one.head.run_id: one.head.tip for one in arrived if one.new} == tips
+    assert sorted(summary.run_id for summary in ours.runs()) == ["wf_a", "wf_b"]
+
+
+@pytest.mark.parametrize("newest_last", [True, False])
+def test_of_two_moments_of_a_run_in_one_file_the_later_one_stays(
+    ours: Workspace, theirs: Workspace, tmp_path: Path, newest_last: bool
+) -> None:
+    older = run(theirs, "wf_a")
+    newest = record(theirs.ledger, "wf_a", step_draft("one")).head.tip
+    # git lists refs by their names.
+    for name, tip in (("run/1", (newest, older)[newest_last]), ("run/2", (older, newest)[newest_last])):
+        git(store(theirs), "update-ref", f"refs/heads/{name}", tip)
+    git(store(theirs), "bundle", "create", str(tmp_path / "two.bundle"), "--glob=refs/heads/run/*")
+    exchange.import_bundle(ours, tmp_path / "two.bundle")
+    assert refs_of(store(ours))["refs/runs/wf_a"] == newest
+
+
 def test_a_run_that_says_it_is_ours_is_not_taken_for_it(ours: Workspace, theirs: Workspace, tmp_path: Path) -> None:
     """Our runners would go on with it, and the id of a workspace is no secret."""
     run(theirs, "wf_a", home=ours.ledger.home)
@@ -329,6 +353,33 @@ def test_what_is_no_bundle_is_named(ours: Workspace, theirs: Workspace, tmp_path
         exchange.import_bundle(ours, tmp_path / "main.bundle")
     with pytest.raises(NotFound, match="no file"):
         exchange.import_bundle(ours, tmp_path / "nothing.bundle")
+
+
+def test_a_header_without_an_end_is_not_read_for_ever(ours: Workspace, tmp_path: Path) -> None:
+    line = b"0" * 40 + b" refs/runs/wf_a\n"
+    (tmp_path / "a.bundle").write_bytes(b"# v2 git bundle\n" + line * 30_000)
+    with pytest.raises(InvalidInput, match="header that is not a bundle's"):
+        exchange.import_bundle(ours, tmp_path / "a.bundle")
+
+
+def test_a_link_that_somebody_put_among_the_receipts_is_in_no_tar(theirs: Workspace, tmp_path: Path) -> None:
+    tip = run(theirs, "wf_a")
+    index = {**SOMEBODY, "GIT_INDEX_FILE": str(tmp_path / "index")}
+    git(store(theirs), "read-tree", tip, env=index)
+    target = git(store(theirs), "rev-parse", f"{GENESIS}:README.md").strip()
+    git(store(theirs), "update-index", "--add", "--cacheinfo", f"120000,{target},runs/{DAY}/wf_a/link", env=index)
+    tree = git(store(theirs), "write-tree", env=index).strip()
+    git(
+        store(theirs),
+        "update-ref",
+        "refs/runs/wf_a",
+        git(store(theirs), "commit-tree", "-m", "linked", "-p", tip, tree, env=index).strip(),
+    )
+    linked = store(theirs).head("wf_a")
+    assert linked
+    with pytest.raises(IntegrityError, match="link is no plain file"):
+        store(theirs).write_tar(linked, tmp_path / "a.tar")
+    assert not list(tmp_path.glob("*.tar*"))
 
 
 @pytest.mark.parametrize("name", ["a.tar", "a.tar.gz", "a.tar.xz"])

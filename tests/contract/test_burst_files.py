@@ -8,6 +8,7 @@ import tracemalloc
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -78,6 +79,18 @@ def test_any_bytes_are_no_burst(data: bytes, headed: bool) -> None:
         path = Path(folder, "foreign")
         path.write_bytes(b"hermes-ahead 1 wf_a\n" * headed + data)
         assert read(path)[1] == []
+
+
+@pytest.mark.parametrize(
+    "odd", [b"g\0\0\0\1x", b"b\0\0", b"b\0\0\0\2x"], ids=["another kind", "no length", "cut short"]
+)
+def test_a_record_that_is_whole_and_not_of_our_making_ends_the_file(tmp_path: Path, odd: bytes) -> None:
+    data, records = written(tmp_path, [(b"1" * 20, [(b"blob", b"one")])])
+    payload = b"1" * 20 + b"2" * 20 + b"b\0\0\0\3two" + odd
+    data += len(payload).to_bytes(4, "big") + hashlib.sha1(payload).digest() + payload
+    path = tmp_path / "odd"
+    path.write_bytes(data)
+    assert read(path) == ("wf_a", records)
 
 
 def test_a_file_that_says_it_is_large_takes_no_memory(tmp_path: Path) -> None:

@@ -188,5 +188,7 @@ def test_what_is_no_repository_or_has_no_such_branch_is_told(ledger: GitLedger, 
     (tmp_path / "plain").mkdir()
     with pytest.raises(NotFound, match="in no git repository"):
         CodeRepository(tmp_path / "plain", ENVIRONMENT)
+    with pytest.raises(NotFound, match="no folder"):
+        CodeRepository(tmp_path / "nowhere", ENVIRONMENT)
     with pytest.raises(NotFound, match="no branch develop"):
         place(ledger, code, base="develop")

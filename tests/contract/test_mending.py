@@ -144,7 +144,8 @@ def test_a_damaged_object_that_a_pack_has_as_well_is_moved_away_and_the_run_can_
     assert len(open_git(ledger.path.parent).read("wf_a")[1]) == 2
 
 
-def test_whole_objects_are_no_finding(ledger: GitLedger, mender: Mender) -> None:
+def test_whole_objects_and_what_a_git_at_work_has_begun_are_no_finding(ledger: GitLedger, mender: Mender) -> None:
+    (ledger.path / "objects" / git(ledger, "rev-parse", RUN)[:2] / "tmp_obj_begun").write_bytes(b"x\x9c half")
     assert damage.bad_objects(ledger.path, mender.objects) == []
 
 

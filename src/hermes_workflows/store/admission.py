@@ -30,14 +30,18 @@ _FORBIDDEN_PARTS = frozenset({"", ".", ".."})
 _FORBIDDEN_CHARACTERS = re.compile(r"[\x00-\x1f\\\x7f]")
 
 
-class RunFolder(Protocol):
+class Contents(Protocol):
+    """What reading a run needs of its folder."""
+
+    def content(self, path: str) -> bytes | None:
+        """The bytes of a file of the run's folder."""
+
+
+class RunFolder(Contents, Protocol):
     """What an append must know of a run as it stands."""
 
     @property
     def last_seq(self) -> int: ...
-
-    def content(self, path: str) -> bytes | None:
-        """The bytes of a file of the run's folder."""
 
     def has(self, path: str) -> bool: ...
 
@@ -87,7 +91,7 @@ def admit(entry: Entry, folder: RunFolder, head: Head) -> Recorded | PathTaken |
     return Recorded(files, tuple(receipts))
 
 
-def read_receipt(folder: RunFolder, path: str) -> Receipt:
+def read_receipt(folder: Contents, path: str) -> Receipt:
     """Raises IntegrityError, NewerSchema, also when the receipt or one of its blobs is missing."""
     data = folder.content(path)
     if data is None:
@@ -95,7 +99,7 @@ def read_receipt(folder: RunFolder, path: str) -> Receipt:
     return as_receipt(folder, path, data)
 
 
-def as_receipt(folder: RunFolder, path: str, data: bytes) -> Receipt:
+def as_receipt(folder: Contents, path: str, data: bytes) -> Receipt:
     """The receipt whose bytes are `data`. Raises what `read_receipt` raises."""
     return load(path, data, lambda sha256: _blob({}, folder, sha256))
 
@@ -126,7 +130,7 @@ def _new_files(entry: Entry, folder: RunFolder) -> dict[str, bytes]:
     return files
 
 
-def _blob(files: Mapping[str, bytes], folder: RunFolder, sha256: str) -> bytes:
+def _blob(files: Mapping[str, bytes], folder: Contents, sha256: str) -> bytes:
     path = layout.artifact(sha256)
     data = files.get(path)
     if data is None:

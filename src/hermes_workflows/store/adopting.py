@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from ..core import layout
 from ..core.receipts import Receipt, load
 from ..errors import IntegrityError, InvalidInput
-from .admission import RunFolder, read_receipt
+from .admission import Contents, read_receipt
 from .ports import Adopted
 from .snapshots import Snapshot
 from .trees import FILE, Write
@@ -22,7 +22,7 @@ _SHA256 = re.compile(rb"[0-9a-f]{64}")
 _OWN = (layout.RUN, layout.RESULT)
 
 
-def adopted_receipts(source: RunFolder, adopted: Adopted) -> tuple[Receipt, ...]:
+def adopted_receipts(source: Contents, adopted: Adopted) -> tuple[Receipt, ...]:
     """The receipts that are taken over, in seq order. Raises InvalidInput, IntegrityError."""
     for path in adopted.paths:
         place = layout.place(path)
@@ -31,7 +31,7 @@ def adopted_receipts(source: RunFolder, adopted: Adopted) -> tuple[Receipt, ...]
     return tuple(sorted((read_receipt(source, path) for path in adopted.paths), key=lambda each: each.seq))
 
 
-def adopted_files(source: RunFolder, paths: Iterable[str], receipts: Iterable[Receipt]) -> set[str]:
+def adopted_files(source: Contents, paths: Iterable[str], receipts: Iterable[Receipt]) -> set[str]:
     """Of all `paths` of the source's folder those that these receipts are or stand on."""
     wanted = {receipt.path for receipt in receipts}
     codes = {receipt.execution.code for receipt in receipts}

@@ -60,13 +60,14 @@ class _Run:
     def content_at(self, commit: str, path: str) -> bytes | None:
         """A file as one commit has it: every one but the README is there from some commit on."""
         found = None
-        for facts in self.history:
+        for facts in self.until(commit):
             found = facts.added.get(path, found)
             if path == layout.README:
                 found = self.readmes.get(facts.commit, found)
-            if facts.commit == commit:
-                break
         return found
+
+    def until(self, commit: str) -> list[CommitFacts]:
+        return self.history[: [facts.commit for facts in self.history].index(commit) + 1]
 
 
 @dataclass(frozen=True)
@@ -76,15 +77,8 @@ class _AtCommit:
     run: _Run
     commit: str
 
-    @property
-    def last_seq(self) -> int:
-        return self.run.commits[self.commit]
-
     def content(self, path: str) -> bytes | None:
         return self.run.content_at(self.commit, path)
-
-    def has(self, path: str) -> bool:
-        return self.content(path) is not None
 
 
 class MemoryLedger:
@@ -179,10 +173,9 @@ class MemoryLedger:
             run = self._run(run_id)
             if tip is not None and tip not in run.commits:
                 raise NotFound(f"there is no commit {tip} of run {run_id}")
-            until = [facts.commit for facts in run.history].index(tip) if tip else len(run.history)
             return [
                 Problem(run_id, finding.commit, finding.path, finding.message)
-                for finding in check_run(run_id, run.history[: until + 1], run.content)
+                for finding in check_run(run_id, run.until(tip or run.tip), run.content)
             ]
 
     def verify_seals(self) -> list[Problem]:
@@ -203,7 +196,7 @@ class MemoryLedger:
         return iter(())
 
     def settle(self, proposal: Proposal, *, refused: bool) -> None:
-        pass
+        """Nothing: there is no proposal."""
 
     def land(self) -> None:
         pass

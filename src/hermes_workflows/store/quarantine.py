@@ -84,8 +84,7 @@ class Quarantine:
         for found in sorted(packs.iterdir(), key=lambda path: path.suffix == ".idx"):
             with open(found, "rb") as file:
                 self._disk.sync_file(file.fileno())
-            if found.suffix in (".pack", ".idx", ".rev"):
-                os.rename(found, target / found.name)
+            os.rename(found, target / found.name)
         self._disk.sync_folder(target)
 
     def _sweep(self) -> None:
