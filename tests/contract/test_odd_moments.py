@@ -6,6 +6,7 @@ import errno
 import fcntl
 import os
 import pwd
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -277,6 +278,22 @@ def test_refs_that_go_between_listing_and_reading_are_left_out(tmp_path: Path, m
     monkeypatch.setattr(peek, "_content", lambda path, real=peek._content: None if "wf_a" in path else real(path))
     assert list(peek.list_refs(ledger.path, "refs/runs/")) == ["refs/runs/wf_b"]
     assert "refs/runs/wf_a" not in peek.all_refs(ledger.path, "refs/")
+
+
+def test_refs_that_git_packs_between_two_looks_are_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = open_git(tmp_path)
+    start(ledger, "wf_a")
+
+    def content(path: str, real: Callable[[str], bytes | None] = peek._content) -> bytes | None:
+        found = real(path)
+        git(ledger, "pack-refs", "--all")
+        return found
+
+    for look in (peek.list_refs, peek.all_refs, peek.ref_names):
+        start(ledger, f"wf_{look.__name__}")  # one that stands in a file
+        with monkeypatch.context() as beside:
+            beside.setattr(peek, "_content", content)
+            assert f"refs/runs/wf_{look.__name__}" in look(ledger.path, "refs/runs/")
 
 
 # -- without git, without a name ---------------------------------------------------------------------------------

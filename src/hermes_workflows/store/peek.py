@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from ..errors import IntegrityError, StoreFailure
@@ -48,29 +48,27 @@ def list_refs(repository: Path, prefix: str) -> dict[str, str]:
 
     A damaged ref must not hide the others; reading it by `read_ref` raises.
     """
-    refs = _packed(repository, prefix)
-    for name in _loose_names(repository, prefix):
-        # A ref that was deleted between the listing and the reading is in neither place, and is left out.
-        if (data := _content(f"{repository}/{name}")) is not None:
-            refs[name] = data[:40].decode() if _COMMIT_ID.match(data) else ""
-    return refs
+    # The files first, as above; `packed-refs` is read once their folders have been.
+    loose = _loose(repository, _loose_names(repository, prefix))
+    return {**_packed(repository, prefix), **loose}
 
 
 def all_refs(repository: Path, prefix: str) -> dict[str, str]:
     """As `list_refs`, in the folders below as well."""
-    refs = _packed(repository, prefix)
-    for folder, _, names in os.walk(repository / prefix):
-        below = os.path.relpath(folder, repository)
-        for name in names:
-            data = None if name.endswith(".lock") else _content(f"{folder}/{name}")
-            if data is not None:
-                refs[f"{below}/{name}"] = data[:40].decode() if _COMMIT_ID.match(data) else ""
-    return refs
+    names = (
+        f"{os.path.relpath(folder, repository)}/{name}"
+        for folder, _, names in os.walk(repository / prefix)
+        for name in names
+        if not name.endswith(".lock")
+    )
+    loose = _loose(repository, names)
+    return {**_packed(repository, prefix), **loose}
 
 
 def ref_names(repository: Path, prefix: str) -> set[str]:
     """The names of all refs below `prefix`, without reading each of them."""
-    return {*_packed(repository, prefix), *_loose_names(repository, prefix)}
+    loose = set(_loose_names(repository, prefix))
+    return {*_packed(repository, prefix), *loose}
 
 
 def workspace(repository: Path) -> str | None:
@@ -110,6 +108,12 @@ def _stat(path: Path) -> Stamp:
     except FileNotFoundError:
         return (0, 0, 0)
     return (found.st_mtime_ns, found.st_ino, found.st_size)
+
+
+def _loose(repository: Path, names: Iterable[str]) -> dict[str, str]:
+    # One that is deleted between the listing and the reading is in neither place, and is left out.
+    found = ((name, _content(f"{repository}/{name}")) for name in names)
+    return {name: data[:40].decode() if _COMMIT_ID.match(data) else "" for name, data in found if data is not None}
 
 
 def _packed(repository: Path, prefix: str) -> dict[str, str]:
