@@ -187,6 +187,17 @@ def test_a_forgotten_run_leaves_no_row(shop: Shop) -> None:
     assert shop.status() == {"s/b": "queued"}
 
 
+def test_a_run_that_stands_further_back_keeps_its_work_alone(shop: Shop) -> None:
+    shop.put(run("r", seq=7, reviews=(review("ok"),)), run("s"))
+    shop.offer(workflow("r"), call("r", "a"))
+    shop.stick("r")
+    shop.queue.rewind("r")
+    queue = shop.queue
+    assert (queue.indexed("r"), queue.reviews(), queue.stuck("r")) == (None, [], [])
+    assert shop.status() == {"r/": "queued", "r/a": "queued"}
+    assert queue.indexed("s") is not None
+
+
 # --- reviews ----------------------------------------------------------------------------------------------------
 
 

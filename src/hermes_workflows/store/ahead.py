@@ -22,7 +22,7 @@ import threading
 import time
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,6 +63,17 @@ class _Burst:
     due: float
 
 
+@dataclass(frozen=True)
+class _Named:
+    """Runs, by the names of their files."""
+
+    repository: str
+    names: frozenset[str]
+
+    def __contains__(self, run_id: object) -> bool:
+        return bool(self.names) and os.path.basename(path_of(self.repository, str(run_id))) in self.names
+
+
 class Ahead:
     """The bursts of one ledger, and those of others as far as it must wait for them. Thread-safe."""
 
@@ -88,6 +99,10 @@ class Ahead:
         """Where a run stands that is in a burst of ours."""
         burst = self._bursts.get(run_id)
         return burst.tip if burst else None
+
+    def runs(self) -> Container[str]:
+        """The ids of all runs in a burst, ours or not, of which git may lack the end."""
+        return _Named(self._repository, frozenset(peek.bursts(self._repository)))
 
     # -- a burst of ours -------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ write the objects, put them on disk, move the ref. Several entries share one pas
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -144,6 +144,9 @@ class GitLedger:
         head = known.head() if known else self._snapshots.locate(bytes.fromhex(found)).head
         return replace(head, sealed=tip is None) if head.run_id == run_id else None
 
+    def ahead(self) -> Container[str]:
+        return self._ahead.runs()
+
     def read(self, run_id: str, since: str | None = None) -> tuple[Head, list[Receipt]]:
         snapshot = self._current(run_id)
         old = self._snapshots.at(bytes.fromhex(since)) if since and since != GENESIS else None
@@ -208,7 +211,9 @@ class GitLedger:
         return write_tar(self._snapshots, head, target)
 
     def heads(self) -> Iterator[Head]:
-        self._settle()
+        with _disk_errors(self.path):
+            self._ahead.land()
+            self._ahead.settle_all()
         living = [self._locate(name, tip) for name, tip in peek.list_refs(self.path, peek.RUNS).items()]
         if not living and not (self.path / "objects").is_dir():
             raise peek.gone(self.path)
@@ -366,11 +371,6 @@ class GitLedger:
         with _disk_errors(self.path):
             self._ahead.settle(run_id, writing=writing)
         return peek.read_ref(self.path, peek.RUNS + run_component(run_id))
-
-    def _settle(self) -> None:
-        with _disk_errors(self.path):
-            self._ahead.land()
-            self._ahead.settle_all()
 
     def _current(self, run_id: str) -> Snapshot:
         return self._snapshot(run_id, self._tip(run_id))

@@ -110,9 +110,9 @@ def refresh(ledger: Ledger, queue: Queue, run_id: str) -> Indexed | None:
 
     Raises IntegrityError or NewerSchema for receipts that cannot be read.
     """
-    # In this order: the row may name what git is about to have, and asking the ledger waits for that.
-    known, head = queue.indexed(run_id), ledger.head(run_id)
-    if known is not None and (head is None or head.tip != known.tip) and _put_back(ledger, known):
+    # In this order: the row may name what git is about to have. Asking the ledger waits for that, though not for ever.
+    known, behind, head = queue.indexed(run_id), run_id in ledger.ahead(), ledger.head(run_id)
+    if known is not None and (head is None or head.tip != known.tip) and not behind and _put_back(ledger, known):
         head = ledger.head(run_id)
     if head is None:
         if known is not None:
@@ -121,7 +121,10 @@ def refresh(ledger: Ledger, queue: Queue, run_id: str) -> Indexed | None:
     if known is not None and (known.tip, known.sealed) == (head.tip, head.sealed):
         return known
     found = _read(ledger, known, head)
-    _put(ledger, queue, [found], {run_id} if known and known.summary.seq > found.summary.seq else set())
+    rewound = known is not None and known.summary.seq > found.summary.seq
+    if rewound and behind:
+        return known
+    _put(ledger, queue, [found], {run_id} if rewound else set())
     return found
 
 
@@ -157,41 +160,48 @@ def rebuild(ledger: Ledger, queue: IndexQueue) -> Refreshed:
 
 
 def _compare(ledger: Ledger, queue: IndexQueue, *, again: bool) -> Refreshed:
-    tips, heads = queue.tips(), {head.run_id: head for head in ledger.heads()}
-    put_back = tuple(_restored(ledger, queue, tips, heads))
+    # The rows first, as above. All at once: a row of its own for each takes as long as reading the run.
+    seqs = queue.seqs() if again else {}
+    tips, ahead, heads = queue.tips(), ledger.ahead(), {head.run_id: head for head in ledger.heads()}
+    put_back = tuple(_restored(ledger, queue, {run: tip for run, (tip, _) in tips.items() if run not in ahead}, heads))
     if put_back:
         heads = {head.run_id: head for head in ledger.heads()}
-    vanished = [run_id for run_id in tips if run_id not in heads]
+    vanished = [run_id for run_id in tips if run_id not in heads and _is_gone(ledger, run_id)]
     for run_id in vanished:
         queue.forget(run_id)
     moved = [head for head in heads.values() if again or tips.get(head.run_id) != (head.tip, head.sealed)]
-    # All at once: a row of its own for each takes as long as reading the run.
-    seqs = queue.seqs() if again else {}
     unreadable: dict[str, str] = {}
     for start in range(0, len(moved), _BATCH):
         found: list[Indexed] = []
         rewound: set[str] = set()
         for head in moved[start : start + _BATCH]:
             known = None if again else queue.indexed(head.run_id)
+            behind = head.run_id in (ahead if again else ledger.ahead())
             try:
                 row = _anew(ledger, head) if again else _read(ledger, known, head)
             except (IntegrityError, NotFound, InvalidInput) as error:
                 unreadable[head.run_id] = error.message
                 continue
             found.append(row)
-            if (known.summary.seq if known else seqs.get(head.run_id, -1)) > row.summary.seq:
+            if (known.summary.seq if known else seqs.get(head.run_id, -1)) > row.summary.seq and not behind:
                 rewound.add(head.run_id)
         _put(ledger, queue, found, rewound)
     return Refreshed(len(vanished) + len(moved) - len(unreadable), unreadable, put_back)
 
 
-def _restored(
-    ledger: Ledger, queue: IndexQueue, tips: Mapping[str, tuple[str, bool]], heads: Mapping[str, Head]
-) -> Iterator[str]:
-    for run_id, (tip, _) in tips.items():
+def _restored(ledger: Ledger, queue: IndexQueue, tips: Mapping[str, str], heads: Mapping[str, Head]) -> Iterator[str]:
+    for run_id, tip in tips.items():
         head = heads.get(run_id)
         if (head is None or head.tip != tip) and (known := queue.indexed(run_id)) and _put_back(ledger, known):
             yield run_id
+
+
+def _is_gone(ledger: Ledger, run_id: str) -> bool:
+    """Asked for by its name: refs move while they are listed, and with a run goes all of its work."""
+    try:
+        return ledger.head(run_id) is None
+    except IntegrityError:
+        return False
 
 
 def _put_back(ledger: Ledger, known: Indexed) -> bool:
@@ -237,7 +247,7 @@ def _shown(row: Indexed, ledger: Ledger) -> Indexed:
 def _put(ledger: Ledger, queue: Queue, rows: Sequence[Indexed], rewound: set[str]) -> None:
     for run_id in rewound:
         # A row never goes back to fewer receipts by itself: that is how two indexers at once are kept in order.
-        queue.forget(run_id)
+        queue.rewind(run_id)
     rows = [_shown(row, ledger) for row in rows]
     waking = [row for row in rows if not row.summary.ended and row.summary.home == ledger.home]
     queue.apply(Change(index=rows, offer=[Work(row.summary.run_id, "workflow") for row in waking]), _NAME)

@@ -67,7 +67,12 @@ def unstick(connection: Connection, run_ids: Iterable[str]) -> None:
 
 
 def forget(connection: Connection, run_id: str) -> None:
-    for statement in sql.FORGET:
+    for statement in (*sql.REWIND, *sql.FORGET_WORK):
+        connection.execute(statement, {"run_id": run_id})
+
+
+def rewind(connection: Connection, run_id: str) -> None:
+    for statement in sql.REWIND:
         connection.execute(statement, {"run_id": run_id})
 
 

@@ -11,7 +11,7 @@ import itertools
 import math
 import re
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..core import layout
@@ -120,6 +120,9 @@ class MemoryLedger:
         with self._lock:
             run = self._runs.get(check_run_id(run_id))
             return run.head() if run else None
+
+    def ahead(self) -> Container[str]:
+        return ()
 
     def read(self, run_id: str, since: str | None = None) -> tuple[Head, list[Receipt]]:
         with self._lock:

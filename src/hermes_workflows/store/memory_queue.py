@@ -177,6 +177,11 @@ class MemoryQueue:
             self._tables.work.forget(run_id)
             self._wrote()
 
+    def rewind(self, run_id: str) -> None:
+        with self._tables.lock:
+            self._tables.index.forget(run_id)
+            self._wrote()
+
     def changed(self) -> bool:
         with self._tables.lock:
             others = self._tables.writes - self._own_writes

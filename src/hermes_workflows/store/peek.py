@@ -84,20 +84,21 @@ def stamp(repository: Path) -> Stamp:
     so two updates within one tick of the file system's clock differ as well. Bursts only grow until git has them.
     """
     # Bursts first: one that lands while we look has moved its ref by the time that we look there.
-    ahead = sum(_stat(repository / AHEAD / name)[2] for name in _ahead(repository))
+    ahead = sum(_stat(repository / AHEAD / name)[2] for name in bursts(repository))
     refs = (*_stat(repository / RUNS), *_stat(repository / "packed-refs"), *_stat(repository / "refs/heads"))
     return (*refs, ahead)
 
 
 def is_ahead(repository: Path) -> bool:
     """Whether receipts may be durable that git does not have yet (`ahead`); ask *before* reading a ref."""
-    return bool(_ahead(repository))
+    return bool(bursts(repository))
 
 
-def _ahead(repository: Path) -> list[str]:
+def bursts(repository: Path | str) -> list[str]:
+    """The names of the files that hold what git does not have yet (`ahead`)."""
     try:
         # Not what stands beside a burst, which its maker may have left when it was killed.
-        return [name for name in os.listdir(repository / AHEAD) if "." not in name]
+        return [name for name in os.listdir(f"{repository}/{AHEAD}") if "." not in name]
     except (FileNotFoundError, NotADirectoryError):
         return []
 

@@ -5,7 +5,7 @@ Contract suites in `tests/contract` hold every implementation to the same behavi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -146,6 +146,9 @@ class Ledger(Protocol):
 
     def head(self, run_id: str) -> Head | None:
         """Where a run stands, living or sealed."""
+
+    def ahead(self) -> Container[str]:
+        """The runs of which more may be recorded than anybody else can read now; ask *before* reading."""
 
     def read(self, run_id: str, since: str | None = None) -> tuple[Head, list[Receipt]]:
         """All receipts in seq order, or those added after the commit `since`. Raises NotFound, IntegrityError."""

@@ -249,6 +249,12 @@ class Queue(Protocol):
     def forget(self, run_id: str) -> None:
         """Remove every row of a run (its ref vanished)."""
 
+    def rewind(self, run_id: str) -> None:
+        """Remove what the index says of a run that stands further back now.
+
+        Its work stays: whoever holds its body counts on that, and what nobody wants any more is seen when it is served.
+        """
+
     def changed(self) -> bool:
         """Whether another connection has written since the last call (SQLite's data_version)."""
 

@@ -184,9 +184,8 @@ ORDER BY requested_at, run_id, key
 COUNT_REVIEWS = "SELECT count(*) AS total FROM reviews{where}"
 ASKED = "SELECT DISTINCT workflow, assignee FROM reviews{where}"
 OPEN_QUESTIONS = "SELECT run_id, key FROM reviews WHERE status = 'open' ORDER BY requested_at, run_id, key"
-FORGET = tuple(
-    f"DELETE FROM {table} WHERE run_id = :run_id" for table in ("runs", "reviews", "work", "bodies", "stuck")
-)
+REWIND = tuple(f"DELETE FROM {table} WHERE run_id = :run_id" for table in ("runs", "reviews", "stuck"))
+FORGET_WORK = tuple(f"DELETE FROM {table} WHERE run_id = :run_id" for table in ("work", "bodies"))
 
 PUT_STUCK = """
 INSERT INTO stuck (run_id, kind, key, code, reason, hint, since, runner)

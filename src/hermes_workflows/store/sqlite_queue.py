@@ -186,6 +186,9 @@ class SqliteQueue:
     def forget(self, run_id: str) -> None:
         self._write(lambda connection: index_table.forget(connection, run_id))
 
+    def rewind(self, run_id: str) -> None:
+        self._write(lambda connection: index_table.rewind(connection, run_id))
+
     def changed(self) -> bool:
         """Also True when the file is gone or replaced: the next call then works on the new one."""
         with self._lock:
