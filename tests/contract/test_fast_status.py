@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any
@@ -45,7 +45,7 @@ def filled(path: Path) -> SqliteQueue:
     )
     queue.apply(change, "ada")
     queue.heartbeat(beat("ada", CLOCK))
-    queue.put_stamp("here")
+    queue.put_stamp("here", queue.epoch())
     return queue
 
 
@@ -96,6 +96,23 @@ def test_a_damaged_file_is_not_repaired(path: Path, content: bytes) -> None:
     assert path.read_bytes() == content
 
 
+def test_a_damaged_file_is_not_read_without_what_was_written_to_it_last(path: Path) -> None:
+    """Beside a `-wal` nothing is taken for whole that SQLite could only read as it was before."""
+    path.write_bytes(b"garbage")
+    (wal := path.with_name(f"{path.name}-wal")).write_bytes(b"what was written last")
+    with pytest.raises(DatabaseGone):
+        FastIndex(path)
+    assert wal.read_bytes() == b"what was written last"
+
+
+def test_a_copy_without_its_lock_is_read_and_gets_none(path: Path) -> None:
+    filled(path).close()
+    (lock := path.with_name(f"{path.name}.lock")).unlink()
+    with closing(FastIndex(path)) as index:
+        assert index.matching("o") == ["other"]
+    assert not lock.exists()
+
+
 def test_damage_that_shows_later_is_reported_the_same_way(path: Path) -> None:
     filled(path).close()
     whole = path.read_bytes()
@@ -126,6 +143,33 @@ def test_a_read_only_folder_cannot_be_worked_in_and_says_so_in_one_line(read_onl
         SqliteQueue.open(read_only, clock=CLOCK, rebuild=tuple)
     assert "\n" not in caught.value.message
     assert caught.value.hint == "the folder must be writable to run workflows in it"
+
+
+def test_a_file_that_may_only_be_read_is_not_worked_with_and_says_so(path: Path) -> None:
+    filled(path).close()
+    kept = SqliteQueue.open(path, clock=CLOCK, rebuild=tuple)
+    path.chmod(0o444)
+    for each in path.parent.glob(f"{path.name}-*"):
+        each.chmod(0o666)
+    path.with_name(f"{path.name}.lock").chmod(0o666)
+    with closing(kept), somebody_else():
+        queue = SqliteQueue.open(path, clock=CLOCK, rebuild=tuple)
+        with closing(queue), pytest.raises(StoreFailure, match="cannot be written") as caught:
+            queue.apply(Change(offer=[workflow("other")]), "ada")
+    assert caught.value.hint == "check the permissions of the file and of its folder"
+
+
+@contextmanager
+def somebody_else() -> Iterator[None]:
+    """Permissions hold for everybody but root."""
+    root = os.geteuid() == 0
+    if root:
+        os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        if root:
+            os.seteuid(0)
 
 
 def test_a_read_only_folder_without_a_file_cannot_be_worked_in_either(read_only: Path) -> None:

@@ -296,8 +296,8 @@ def test_a_goodbye_of_a_stranger_removes_that_name(shop: Shop) -> None:
 
 def test_a_stamp_is_kept_for_the_next_process(shop: Shop) -> None:
     assert shop.queue.stamp() == ""
-    shop.queue.put_stamp("(1, 2)")
-    shop.queue.put_stamp("(3, 4)")
+    shop.queue.put_stamp("(1, 2)", shop.queue.epoch())
+    shop.queue.put_stamp("(3, 4)", shop.queue.epoch())
     assert shop.another().stamp() == "(3, 4)"
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import threading
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import fields
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from tests.contract.queue_files import RUNS, Files
@@ -18,12 +21,13 @@ from tests.contract.queues import (
     calls,
     workflow,
 )
+from tests.contract.test_bursts_interrupted import before
 
 from hermes_workflows.core.summary import Event, OpenReview, OpenWait, RunSummary
 from hermes_workflows.errors import InvalidInput, NewerSchema, StoreFailure, TemporarilyLocked
-from hermes_workflows.store import tables
+from hermes_workflows.store import database, sqlite_queue, tables
 from hermes_workflows.store.database import Database, DatabaseGone
-from hermes_workflows.store.queue_port import Change, Claim, ReviewRow, RunnerRow
+from hermes_workflows.store.queue_port import Change, Claim, Indexed, ReviewRow, RunnerRow
 from hermes_workflows.store.sqlite_queue import SqliteQueue
 
 
@@ -187,6 +191,38 @@ def test_an_epoch_lasts_as_long_as_its_file(files: Files) -> None:
     assert queue.epoch() != before
 
 
+def test_a_file_that_was_left_and_is_opened_again_is_another_epoch(
+    files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full disk took no new one in its place. Nobody knows what of its `-wal` is left; its inode says nothing."""
+    queue = files.open()
+    before = queue.epoch()
+    queue.apply(Change(offer=[call("kept", "a")]), "ada")
+    files.path.with_name("workflows.sqlite-wal").unlink()
+    with monkeypatch.context() as disk:
+        disk.setattr(sqlite_queue, "replace_database", refused)
+        with pytest.raises(StoreFailure, match="disk is full"):
+            queue.work()
+    inode = files.path.stat().st_ino
+    queue.work()
+    assert (files.rebuilt, files.path.stat().st_ino) == (1, inode)
+    assert queue.epoch() != before
+
+
+def refused(*_: object, **__: object) -> NoReturn:
+    raise StoreFailure("the disk is full", hint="free some")
+
+
+def test_what_was_compared_says_nothing_of_a_file_that_was_made_since(files: Files) -> None:
+    queue = files.open()
+    epoch = queue.epoch()
+    files.delete()
+    queue.put_stamp("all refs of then", epoch)
+    assert queue.stamp() == ""
+    queue.put_stamp("all refs of now", queue.epoch())
+    assert queue.stamp() == "all refs of now"
+
+
 def test_a_wal_that_is_deleted_under_a_live_process_is_noticed(files: Files) -> None:
     queue = files.open()
     queue.apply(Change(offer=[call("kept", "a")]), "ada")
@@ -276,6 +312,28 @@ def test_a_folder_at_the_path_is_one_clear_error(files: Files) -> None:
     assert [path.name for path in files.path.parent.iterdir()] == ["workflows.sqlite", "workflows.sqlite.lock"]
 
 
+@pytest.mark.parametrize(
+    ("name", "said"), [("file/queue.sqlite", "Not a directory"), (f"{'q' * 245}", "unable to open database file")]
+)
+def test_a_place_that_can_hold_no_file_is_one_clear_error(files: Files, name: str, said: str) -> None:
+    (files.path.parent / "file").touch()
+    with pytest.raises(StoreFailure, match=said) as caught:
+        SqliteQueue.open(files.path.with_name("x").parent / name, clock=files.clock, rebuild=files.rebuild)
+    assert caught.value.hint == "the folder must be writable to run workflows in it"
+
+
+def test_a_file_that_vanishes_while_it_is_opened_is_made_again(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    files.open().close()
+    before(monkeypatch, database.Stamp, "of", files.delete)
+    assert files.open().list_indexed() == list(RUNS)
+    assert files.intact()
+
+
+def test_an_error_that_is_not_the_files_is_not_told_as_one(files: Files) -> None:
+    for error in (sqlite3.ProgrammingError("a cursor was closed"), sqlite3.IntegrityError("NOT NULL")):
+        assert database.translated(error, files.path) is error
+
+
 def test_a_link_leads_to_one_file_under_both_names(files: Files) -> None:
     queue = files.open()
     link = files.path.with_name("link.sqlite")
@@ -327,6 +385,48 @@ def test_a_disk_that_breaks_a_new_file_as_well_is_tried_again_and_no_lease_is_lo
         queue.failures = 0  # type: ignore[attr-defined]
     assert [row.status for row in queue.work()] == ["leased"]
     assert queue.renew([lease], 30.0) == {lease.token: "held"}
+
+
+def test_a_new_file_that_somebody_else_is_writing_is_taken_a_moment_later_with_its_leases(
+    files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue = files.open()
+    (lease,) = queue.apply(Change(claim=Claim(1)), "ada")
+    files.delete()
+    files.open().work()
+    monkeypatch.setattr(database, "BUSY_SECONDS", 0.01)
+    with closing(sqlite3.connect(files.path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(TemporarilyLocked, match="another process"):
+            queue.work()
+        other.execute("ROLLBACK")
+    assert queue.changed()
+    assert [row.status for row in queue.work()] == ["leased"]
+    assert queue.renew([lease], 30.0) == {lease.token: "held"}
+
+
+def test_while_one_thread_makes_the_file_again_another_is_told_to_come_back(
+    files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    def slowly() -> Iterable[Indexed]:
+        begun.set()
+        assert go_on.wait(30)
+        return RUNS
+
+    queue = SqliteQueue.open(files.path, clock=files.clock, rebuild=files.rebuild, home="here")
+    files.opened.append(queue)
+    monkeypatch.setattr(queue, "_rebuild", slowly)
+    monkeypatch.setattr(sqlite_queue, "BUSY_SECONDS", 0.01)
+    files.delete()
+    with ThreadPoolExecutor(1) as pool:
+        made = pool.submit(queue.work)
+        assert begun.wait(30)
+        with pytest.raises(TemporarilyLocked, match="is being made again"):
+            queue.work()
+        go_on.set()
+        assert queue.work() == made.result(30)
 
 
 def test_a_file_somebody_else_is_writing_is_temporarily_locked(files: Files) -> None:

@@ -34,7 +34,8 @@ class IndexQueue(Queue, Protocol):
     def matching(self, prefix: str, limit: int = 10) -> list[str]: ...
     def started_from(self, run_id: str) -> list[str]: ...
     def stamp(self) -> str: ...
-    def put_stamp(self, value: str) -> None: ...
+    def put_stamp(self, value: str, epoch: object) -> None:
+        """Say so of the rows of this `epoch`: nothing, when they were made anew since."""
 
 
 @dataclass(frozen=True)
@@ -145,12 +146,13 @@ def refresh_all(ledger: Ledger, queue: IndexQueue, stamp: str = "") -> Refreshed
     `stamp` is the state of the refs, taken before this call; while it stays the same nothing needs to be read
     (see `store.peek.stamp`). Without one the rows are always compared with the ledger's heads.
     """
+    epoch = queue.epoch()
     if stamp and queue.stamp() == stamp:
         return Refreshed()
     done = _compare(ledger, queue, again=False)
     # Runs that cannot be read have no row; with the stamp they would stay unseen after their repair.
     if stamp and not done.unreadable:
-        queue.put_stamp(stamp)
+        queue.put_stamp(stamp, epoch)
     return done
 
 

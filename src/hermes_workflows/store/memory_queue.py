@@ -199,7 +199,7 @@ class MemoryQueue:
         with self._tables.lock:
             return self._tables.index.stamp
 
-    def put_stamp(self, value: str) -> None:
+    def put_stamp(self, value: str, epoch: object) -> None:
         with self._tables.lock:
             self._tables.index.stamp = value
             self._wrote()

@@ -49,6 +49,7 @@ class SqliteQueue:
         self._lock = RLock()
         self._held = Held()
         self._database: Database | None = None
+        self._opened = 0
         self._seen: object = None
 
     @classmethod
@@ -201,9 +202,9 @@ class SqliteQueue:
             return changed
 
     def epoch(self) -> object:
-        """Which file this handle works on."""
+        """How often this handle has opened a file: the name of one, its inode, comes back when it is gone."""
         with self._lock:
-            return self._database.stamp.file if self._database is not None else None
+            return self._opened
 
     def next_visible(self) -> float | None:
         moment = Moment.of(self._clock)
@@ -213,8 +214,12 @@ class SqliteQueue:
         """The state of the refs up to which every row is known to be right (see `store.index`)."""
         return self._attempt(index_table.stamp)
 
-    def put_stamp(self, value: str) -> None:
-        self._write(lambda connection: index_table.put_stamp(connection, value))
+    def put_stamp(self, value: str, epoch: object) -> None:
+        def put(connection: sqlite3.Connection) -> None:
+            if self._opened == epoch:
+                index_table.put_stamp(connection, value)
+
+        self._write(put)
 
     def _write(self, action: Callable[[sqlite3.Connection], T]) -> T:
         def within(connection: sqlite3.Connection) -> T:
@@ -278,6 +283,7 @@ class SqliteQueue:
             database.close()
             raise
         self._database = database
+        self._opened += 1
         return database
 
     def _fill(self, connection: sqlite3.Connection) -> None:
