@@ -30,10 +30,10 @@ from ..core.receipts import (
 from ..core.timestamps import in_milliseconds, parse_time
 from ..errors import UnstorableValue
 from .failures import TRACEBACK, storable, storable_text
-from .jobs import Executed, Job
 
 if TYPE_CHECKING:
     from .agents import AgentAttempt
+    from .jobs import Executed, Job
 
 WORKFLOW = Author("workflow")
 _NEVER = datetime.max.replace(microsecond=0, tzinfo=UTC)

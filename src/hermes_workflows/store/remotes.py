@@ -14,9 +14,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from dulwich.config import ConfigFile
 from dulwich.objects import ObjectID
 from dulwich.refs import DiskRefsContainer, Ref
 
@@ -25,6 +24,9 @@ from ..core.redaction import Redactor
 from ..core.spelling import suggestion
 from ..errors import InvalidInput, NotFound
 from . import git_binary, peek
+
+if TYPE_CHECKING:
+    from dulwich.config import ConfigFile
 
 HEADS = "refs/heads/"
 DEFAULT = "origin"
@@ -78,12 +80,12 @@ class Transport(Protocol):
 
 def remote_names(repository: Path) -> list[str]:
     """The remotes of a repository, in the order of their names."""
-    return _names(ConfigFile.from_path(repository / "config"))
+    return _names(_config(repository))
 
 
 def find_remote(repository: Path, name: str | None = None) -> Remote:
     """The remote of this name; without one, the only one or `origin`. Raises NotFound, InvalidInput."""
-    config = ConfigFile.from_path(repository / "config")
+    config = _config(repository)
     known = _names(config)
     wanted = name or (known[0] if len(known) == 1 else DEFAULT)
     if wanted not in known:
@@ -133,6 +135,13 @@ def prune(repository: Path, remote: Remote, theirs: Mapping[str, str]) -> None:
 def is_exchanged(ref: str) -> bool:
     """Whether a remote's ref is any of our business."""
     return ref.startswith((HEADS, peek.RUNS))
+
+
+def _config(repository: Path) -> ConfigFile:
+    # A tenth of what it takes to start a command, and only those that exchange ask for it.
+    from dulwich.config import ConfigFile  # noqa: PLC0415
+
+    return ConfigFile.from_path(repository / "config")
 
 
 def _names(config: ConfigFile) -> list[str]:
