@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
-import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -72,6 +72,41 @@ def test_a_taker_that_dies_after_it_has_revoked_a_burst_loses_nothing(tmp_path: 
     assert keys(opened(tmp_path)) == [*STEPS, "late"][: 6 if goes_on else 5]
 
 
+def test_a_first_step_whose_file_is_taken_at_once_is_recorded_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = opened(tmp_path)
+    start(ledger)
+
+    def take() -> None:
+        taken = AheadFile.take(file_of(ledger), by_force=True)
+        assert taken is not None
+        taken.close()
+
+    before(monkeypatch, AheadFile, "is_ours", take)
+    record(ledger, "wf_a", step_draft("one"))
+    ledger.close()
+    assert keys(opened(tmp_path)) == ["one"]
+
+
+def test_a_burst_that_lands_and_is_followed_by_another_while_somebody_asks_for_it_is_let_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = opened(tmp_path)
+    newest = burst(ledger)
+    other = opened(tmp_path)
+
+    def go_on() -> None:
+        ledger.land()
+        record(ledger, "wf_a", step_draft("next"))
+
+    before(monkeypatch, fcntl, "flock", go_on)
+    assert other.head("wf_a").tip == newest  # type: ignore[union-attr]
+    assert peek.is_ahead(ledger.path)
+    ledger.close()
+    assert keys(other) == [*STEPS, "next"]
+
+
 def test_a_burst_that_lands_between_the_plan_and_the_record_begins_no_other_from_an_older_commit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -127,6 +162,22 @@ def test_what_cannot_be_put_into_git_stays_where_it_is(tmp_path: Path, monkeypat
         other.head("wf_a")
     assert peek.is_ahead(ledger.path)
     assert in_git(opened(tmp_path)) == newest
+
+
+def test_nobody_adds_to_a_run_before_git_has_what_a_dead_writer_left(tmp_path: Path) -> None:
+    ledger = opened(tmp_path)
+    burst(ledger)
+    other = opened(tmp_path, patience=impatient(theirs=0.01, stale=3600.0))
+    killed(ledger)
+    lock = ledger.path / f"{RUN}.lock"
+    lock.touch()
+    assert keys(other) == []
+    with pytest.raises(TemporarilyLocked):
+        record(other, "wf_a", step_draft("other"))
+    lock.unlink()
+    record(other, "wf_a", step_draft("other"))
+    other.close()
+    assert keys(opened(tmp_path)) == [*STEPS, "other"]
 
 
 IDENTITY = {
@@ -235,6 +286,17 @@ def test_a_run_that_cannot_land_keeps_no_other_from_it(tmp_path: Path, monkeypat
     assert peek.read_ref(ledger.path, "refs/runs/wf_b") == newest
 
 
+def test_what_cannot_land_when_its_writer_ends_is_put_in_by_whoever_comes_next(tmp_path: Path) -> None:
+    ledger = opened(tmp_path, patience=impatient(theirs=0.01, stale=3600.0))
+    newest = burst(ledger)
+    lock = ledger.path / f"{RUN}.lock"
+    lock.touch()
+    ledger.close()
+    assert peek.is_ahead(ledger.path)
+    lock.unlink()
+    assert in_git(opened(tmp_path)) == newest
+
+
 def test_two_first_bursts_of_a_workspace_begin_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ledger = opened(tmp_path)
     start(ledger)
@@ -272,7 +334,7 @@ def test_a_stamp_that_is_taken_while_a_burst_lands_is_not_the_one_from_before_it
     start(ledger)
     stamp = peek.stamp(ledger.path)
     record(ledger, "wf_a", step_draft("one"))
-    before(monkeypatch, peek, "_ahead", ledger.land)
+    before(monkeypatch, peek, "bursts", ledger.land)
     assert peek.stamp(ledger.path) != stamp
 
 
@@ -313,12 +375,14 @@ def test_a_forked_child_neither_keeps_the_lock_nor_lands_what_is_its_parents(tmp
     ledger = opened(tmp_path)
     newest = burst(ledger)
     ready, told = os.pipe()
+    over, ends = os.pipe()
     child = os.fork()
     if child == 0:
         with contextlib.suppress(BaseException):
             ledger.close()
+            os.close(ends)
             os.write(told, b"closed")
-            signal.pause()
+            os.read(over, 1)
         os._exit(0)
     try:
         assert os.read(ready, 6) == b"closed"
@@ -326,10 +390,11 @@ def test_a_forked_child_neither_keeps_the_lock_nor_lands_what_is_its_parents(tmp
         killed(ledger)
         assert in_git(opened(tmp_path)) == newest
     finally:
-        os.kill(child, signal.SIGKILL)
+        # It lives until here, and with it whatever it may hold.
+        os.close(ends)
         os.waitpid(child, 0)
-        os.close(ready)
-        os.close(told)
+        for descriptor in (ready, told, over):
+            os.close(descriptor)
 
 
 def test_a_step_and_an_end_of_two_ledgers_in_one_process_come_one_after_the_other(tmp_path: Path) -> None:

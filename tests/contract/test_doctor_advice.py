@@ -121,6 +121,7 @@ def test_an_object_that_receipts_need_is_left_for_a_copy_of_it(ledger: GitLedger
 def test_receipts_that_wait_for_git_for_long_are_told(ledger: GitLedger) -> None:
     (kept := ledger.path / peek.AHEAD / "wf_a").parent.mkdir(parents=True, exist_ok=True)
     kept.write_bytes(b"")
+    kept.with_name("of_a_moment_ago").write_bytes(b"")
     os.utime(kept, (time.time() - 7200,) * 2)
     (warning,) = found(ledger)
     assert warning.what == f"{kept} has held receipts that git does not have yet for 2 h"

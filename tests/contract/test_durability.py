@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from tests.contract.ledgers import TickingClock, finished, git, impatient, open_git, record, start, step_draft
@@ -118,6 +120,15 @@ def test_elsewhere_every_file_and_folder_is_synced(tmp_path: Path) -> None:
     # Seven objects and the ref's value; their folders, `objects`, `pending` and `hermes`; the ref's folder.
     assert spent == {"objects": 7, "fsyncs": 7 + 1 + len(folders) + 3 + 1}
     assert git(ledger, "fsck", "--full") == ""
+
+
+@pytest.mark.skipif(not os.path.isdir("/dev/shm"), reason="no file system in memory")
+def test_a_file_system_that_does_not_order_by_itself_gets_a_sync_for_each_file() -> None:
+    with TemporaryDirectory(dir="/dev/shm") as folder, closing(open_git(Path(folder), durability="power")) as ledger:
+        start(ledger)
+        spent = cost(ledger, lambda: record(ledger, "wf_a", step_draft("flat")))
+    assert spent["fsyncs"] > spent["objects"] == 7
+    assert "writeouts" not in spent
 
 
 def test_nothing_is_synced_when_only_the_process_may_end(tmp_path: Path) -> None:

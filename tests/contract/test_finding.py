@@ -23,6 +23,7 @@ from tests.contract.ledgers import (
     step_draft,
 )
 
+from hermes_workflows.core.names import run_component
 from hermes_workflows.core.receipts import Author
 from hermes_workflows.errors import Conflict, IntegrityError, NotFound
 from hermes_workflows.finding import Found, find
@@ -214,6 +215,40 @@ def test_a_run_in_a_fetched_ledger_is_found(repository: GitLedger, tmp_path: Pat
     other.close()
     seen = found(repository, "origin/wf_far")
     assert (seen.head.tip, seen.head.sealed, seen.remote) == (tip, True, "origin")
+
+
+def test_a_run_that_a_remote_has_under_several_refs_is_one(repository: GitLedger, tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    other = open_git(tmp_path / "there")
+    tip = finished(other, "wf_far").head.tip
+    other.seal()
+    for name in ("runs/wf_far", "run/wf_far", "ledger/there"):
+        ref = "refs/heads/ledger" if name == "ledger/there" else "refs/runs/wf_far"
+        git(repository, "fetch", "--quiet", str(other.path), f"{ref}:refs/remotes/origin/{name}")
+    other.close()
+    assert [(remote, head.run_id, head.tip) for remote, head in repository.fetched()] == [("origin", "wf_far", tip)]
+
+
+def test_a_fetched_ledger_that_is_damaged_or_names_what_is_no_run_hides_nothing(
+    repository: GitLedger, tmp_path: Path
+) -> None:
+    elsewhere(repository, tmp_path / "there", "wf_far")
+    name = "\x1b[2Jgone"
+
+    def put(kind: bytes, body: bytes) -> bytes:
+        with contextlib.closing(repository.disk.barrier()) as barrier:
+            return repository.objects.write(kind, body, barrier)
+
+    tree = put(b"tree", b"100644 run.json\0" + put(b"blob", b"{}"))
+    for folder in (run_component(name), DAY, "runs"):
+        tree = put(b"tree", b"40000 %s\0" % folder.encode() + tree)
+    who, genesis = Author("mallory"), bytes.fromhex(GENESIS)
+    seal = put(b"commit", Commit(tree, (genesis, genesis), f"seal\n\nHermes-Run: {name}\n", who, who, 1).serialise())
+    ledgers = repository.path / "refs/remotes/origin/ledger"
+    ledgers.mkdir()
+    (ledgers / "hostile").write_text(f"{seal.hex()}\n")
+    (ledgers / "damaged").write_text(f"{'d' * 40}\n")
+    assert [(remote, head.run_id) for remote, head in repository.fetched()] == [("origin", "wf_far")]
 
 
 def test_a_fetched_ref_that_names_another_run_is_none(repository: GitLedger, tmp_path: Path) -> None:

@@ -160,6 +160,61 @@ def test_a_root_that_is_not_genesis_is_found(ledger: GitLedger) -> None:
     assert problems(ledger) == {("", f"commit {orphan} is a root, but not the genesis commit of all runs")}
 
 
+def test_a_repository_in_the_runs_folder_is_found(ledger: GitLedger) -> None:
+    """What git calls a submodule: a commit of another repository, which is never here."""
+    index = {"GIT_INDEX_FILE": str(ledger.path.parent / "index"), **IDENTITY}
+    git(ledger, "read-tree", "runs/wf_a", env=index)
+    git(ledger, "update-index", "--add", "--cacheinfo", f"160000,{'a' * 40},{FOLDER}/steps/sub.json", env=index)
+    tree = git(ledger, "write-tree", "--missing-ok", env=index).strip()
+    made = git(ledger, "commit-tree", tree, "-p", "runs/wf_a", "-m", said(1), env=index).strip()
+    git(ledger, "update-ref", "refs/runs/wf_a", made)
+    found = problems(ledger)
+    assert ("steps/sub.json", "is not a plain file") in found
+    assert "missing" not in str(found)
+
+
+def test_a_history_that_was_cut_and_lost_the_run_on_the_way_is_told_in_both(ledger: GitLedger) -> None:
+    lost = git(ledger, "rev-parse", "runs/wf_a~1").strip()
+    without = git(ledger, "commit-tree", f"{GENESIS}^{{tree}}", "-p", lost, "-m", "lost", env=IDENTITY).strip()
+    tip = git(ledger, "commit-tree", "runs/wf_a^{tree}", "-p", without, "-m", "back", env=IDENTITY).strip()
+    git(ledger, "update-ref", "refs/runs/wf_a", tip)
+    (ledger.path / "objects" / lost[:2] / lost[2:]).unlink()
+    found = {message for _, message in problems(ledger)}
+    assert {f"object {lost} is missing", f"commit {without} does not have {FOLDER}"} <= found
+
+
+def test_a_file_that_no_run_has_is_not_read_as_one(ledger: GitLedger) -> None:
+    tamper(ledger, lambda folder: (folder / "notes.txt").write_text("mine"))
+    with pytest.raises(IntegrityError, match=r"wf_a: notes\.txt is no file of a run"):
+        open_git(ledger.path.parent).read("wf_a")
+
+
+def test_a_commit_that_says_it_is_another_runs_is_nobodys(ledger: GitLedger) -> None:
+    tamper(ledger, lambda _: None, message="step\n\nHermes-Run: wf_x\n")
+    again = open_git(ledger.path.parent)
+    with pytest.raises(IntegrityError, match="says it is of run 'wf_x', but its folder is"):
+        again.read("wf_a")
+    assert [head.run_id for head in again.heads()] == ["wf_a"]
+
+
+def test_a_receipt_whose_artifact_is_gone_is_not_half_read(ledger: GitLedger) -> None:
+    tamper(ledger, lambda folder: [each.unlink() for each in (folder / "artifacts").rglob("*") if each.is_file()])
+    with pytest.raises(IntegrityError, match=r"artifacts/\S+ is missing"):
+        open_git(ledger.path.parent).read("wf_a")
+
+
+def test_a_run_that_somebody_began_without_a_receipt_begins_with_the_first_one(ledger: GitLedger) -> None:
+    blob = git(ledger, "rev-parse", "main:README.md").strip()
+    index = {"GIT_INDEX_FILE": str(ledger.path.parent / "index"), **IDENTITY}
+    git(ledger, "read-tree", "main", env=index)
+    git(ledger, "update-index", "--add", "--cacheinfo", f"100644,{blob},runs/{DAY}/wf_b/README.md", env=index)
+    tree = git(ledger, "write-tree", env=index).strip()
+    made = git(ledger, "commit-tree", tree, "-p", GENESIS, "-m", "begun", env=index).strip()
+    git(ledger, "update-ref", "refs/runs/wf_b", made)
+    assert ledger.read("wf_b")[1] == []
+    assert record(ledger, "wf_b", step_draft("one")).receipts[0].seq == 0
+
+
 def test_a_missing_object_is_a_problem_and_no_crash(ledger: GitLedger) -> None:
     record(ledger, "wf_a", end_draft())
     blob = git(ledger, "rev-parse", f"runs/wf_a:{FOLDER}/run.json").strip()

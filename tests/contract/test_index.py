@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.contract.ledgers import end_draft, open_git, record, request_draft, response_draft, start, step_draft
+from tests.contract.ledgers import end_draft, git, open_git, record, request_draft, response_draft, start, step_draft
 from tests.contract.queues import FrozenClock, Shop, workflow
 
 from hermes_workflows.core.receipts import Receipt
@@ -304,6 +304,17 @@ def test_a_rebuild_mends_rows(ledger: Ledgers, shop: Shop) -> None:
     rebuild(ledger, shop.queue)
     assert shop.queue.indexed("r") == replace(found, reviews=())
     assert [row.status for row in shop.queue.reviews()] == ["open"]
+
+
+def test_a_rebuild_gives_no_run_the_row_of_another_one(tmp_path: Path, shop: Shop) -> None:
+    with closing(open_git(tmp_path)) as ledger:
+        for run_id in ("wf_a", "wf_b"):
+            start(ledger, run_id)
+        git(ledger, "update-ref", "refs/runs/wf_b", "refs/runs/wf_a")
+        again = open_git(tmp_path)
+        assert list(rebuild(again, shop.queue).unreadable) == ["wf_b"]
+        assert shop.queue.matching("wf_") == ["wf_a"]
+        again.close()
 
 
 def test_a_rebuild_leaves_leases_alone(ledger: Ledgers, shop: Shop) -> None:

@@ -50,6 +50,13 @@ def test_an_id_is_taken_only_once(ledger: Ledger) -> None:
     assert len(ledger.read("wf_a")[1]) == 1
 
 
+def test_an_id_that_looks_like_the_name_of_another_one_is_no_obstacle(ledger: Ledger) -> None:
+    """Ids with capitals are kept under names with a digest, which a plain id may look like."""
+    start(ledger, "launch-abcdefghijkl")
+    start(ledger, "Launch")
+    assert {head.run_id for head in ledger.heads()} == {"launch-abcdefghijkl", "Launch"}
+
+
 @pytest.mark.parametrize(("first", "second"), [("wf_a", "WF_a"), ("Wf_A", "wf_a"), ("Wf_a", "wF_A"), ("Con", "con")])
 def test_an_id_that_differs_only_in_case_is_refused(ledger: Ledger, first: str, second: str) -> None:
     start(ledger, first)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -132,6 +134,25 @@ def test_whoever_is_stopped_before_it_begins_starts_no_git(ledger: GitLedger) ->
     assert keeper.stopped
     with pytest.raises(StoreFailure, match="git cannot read"):
         keeper.size()
+
+
+def test_a_git_at_work_ends_with_its_children_when_it_is_stopped(
+    ledger: GitLedger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "bin").mkdir()
+    program, begun = tmp_path / "bin" / "git", tmp_path / "begun"
+    os.mkfifo(begun)
+    # The child holds the pipe that its parent's words go into.
+    program.write_text(f"#!/bin/sh\n/bin/sleep 600 &\necho begun > {begun}\nwait\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    keeper = Housekeeper(ledger.path)
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(keeper.tidy)
+        assert begun.read_text() == "begun\n"
+        keeper.stop()
+        assert done.result(60) == ()
+    monkeypatch.undo()
 
 
 def test_without_git_nothing_can_be_tidied(ledger: GitLedger, monkeypatch: pytest.MonkeyPatch) -> None:

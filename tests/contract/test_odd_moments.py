@@ -27,7 +27,7 @@ from tests.contract.ledgers import (
 from tests.contract.test_bursts_interrupted import before
 
 from hermes_workflows.errors import Conflict, HermesError, IntegrityError, NotFound, StoreFailure, TemporarilyLocked
-from hermes_workflows.store import ahead, commits, damage, database, git_binary, health, peek, trust
+from hermes_workflows.store import ahead, commits, damage, database, git_binary, health, peek, snapshots, trust
 from hermes_workflows.store.database import DatabaseGone, damage_of, open_for_reading, set_aside
 from hermes_workflows.store.git_ledger import GitLedger
 from hermes_workflows.store.ports import Entry
@@ -210,6 +210,38 @@ def test_an_object_that_git_packs_while_it_is_looked_at_is_not_bad(tmp_path: Pat
     assert not damage._is_bad("a" * 40, tmp_path / "gone")
 
 
+def test_a_name_that_is_taken_and_gone_at_every_look_is_one_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = open_git(tmp_path)
+    start(ledger)
+    with monkeypatch.context() as disk:
+        disk.setattr(os, "link", failing(errno.EEXIST))
+        with pytest.raises(StoreFailure, match="File exists"):
+            record(ledger, "wf_a", step_draft("a"))
+    assert record(ledger, "wf_a", step_draft("a")).receipts[0].seq == 1
+    assert git(ledger, "fsck", "--full", "--strict") == ""
+
+
+def test_a_ref_that_cannot_be_read_is_told_as_that(tmp_path: Path) -> None:
+    ledger = open_git(tmp_path)
+    start(ledger)
+    ref = ledger.path / "refs/runs/wf_a"
+    ref.unlink()
+    ref.symlink_to(ref)
+    with pytest.raises(StoreFailure, match=r"cannot read .*refs/runs/wf_a: Too many levels"):
+        ledger.head("wf_a")
+
+
+def test_runs_that_memory_has_no_room_for_are_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(snapshots, "_KEPT", 2)
+    ledger = open_git(tmp_path)
+    for run_id in ("wf_a", "wf_b", "wf_c"):
+        start(ledger, run_id)
+    assert len(ledger._snapshots._kept) == 2
+    assert [ledger.read(run_id)[1][0].seq for run_id in ("wf_a", "wf_b", "wf_c")] == [0, 0, 0]
+
+
 # -- SQLite ------------------------------------------------------------------------------------------------------
 
 
@@ -265,10 +297,10 @@ def test_a_damaged_file_that_may_not_be_moved_is_told(tmp_path: Path, monkeypatc
 def test_receipts_since_a_commit_of_another_run_are_not_made_up(tmp_path: Path) -> None:
     ledger = open_git(tmp_path)
     tips = [start(ledger, run_id).head.tip for run_id in ("wf_a", "wf_b")]
-    snapshots: Snapshots = ledger._snapshots
-    one, other = (snapshots.at(bytes.fromhex(tip)) for tip in tips)
+    read: Snapshots = ledger._snapshots
+    one, other = (read.at(bytes.fromhex(tip)) for tip in tips)
     with pytest.raises(IntegrityError, match="is not one of run wf_a"):
-        snapshots.receipts(one, other)
+        read.receipts(one, other)
 
 
 def test_refs_that_go_between_listing_and_reading_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

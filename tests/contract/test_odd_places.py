@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import os
 import stat
 from pathlib import Path
@@ -15,6 +16,7 @@ from tests.contract.ledgers import finished, git, open_git, record, start, step_
 from tests.contract.remotes import SOMEBODY, bare, reach, refs_of, workspace
 
 from hermes_workflows.errors import (
+    Conflict,
     HermesError,
     IntegrityError,
     InvalidInput,
@@ -27,12 +29,14 @@ from hermes_workflows.store import (
     dulwich_transport,
     git_binary,
     git_transport,
+    memory_ledger,
     quarantine,
     reaching,
     remotes,
     repository,
     texts,
 )
+from hermes_workflows.store.admission import Recorded
 from hermes_workflows.store.memory_ledger import MemoryLedger
 from hermes_workflows.store.peek import LEDGER
 from hermes_workflows.store.project import commit_of
@@ -128,6 +132,9 @@ def test_a_key_that_cannot_be_made_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(StoreFailure):
         secret_key(tmp_path / "file" / "key")
+    (tmp_path / "gone").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(StoreFailure, match="gone/key: File exists"):
+        secret_key(tmp_path / "gone" / "key")
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "key").mkdir()
     with pytest.raises(HermesError):
@@ -233,7 +240,7 @@ def test_what_a_tag_names_comes_with_it() -> None:
 @pytest.mark.parametrize(
     "header",
     [
-        b"# v2 git bundle\n" + b"a" * 40 + b" refs/runs/wf_a\n" * 200_000,
+        b"# v2 git bundle\n" + (b"a" * 40 + b" refs/runs/wf_a\n") * 200_000 + b"\nPACK",
         b"# v3 git bundle\n@object-format=sha256\n\n",
         b"# v3 git bundle\n@filter=blob:none\n\n",
         b"# v2 git bundle\n",
@@ -316,6 +323,7 @@ def test_a_seal_of_a_run_that_goes_on_is_told(sealed: Any) -> None:
 
 def test_a_ledger_of_another_beginning_is_told(sealed: Any) -> None:
     assert "is a root, but not the genesis commit" in forged(sealed, message="seal\n")
+    assert [head.run_id for head in open_git(sealed.path.parent).heads()] == ["wf_c"]
 
 
 # -- memory ------------------------------------------------------------------------------------------------------
@@ -331,3 +339,21 @@ def test_the_ledger_in_memory_tells_ambiguous_and_unknown_commits_as_git_does() 
         ledger.verify("wf_a", "f" * 40)
     assert list(ledger.rejected()) == list(ledger.proposals(fetched=True)) == []
     ledger.land()
+    one, other, begins = alike()
+    tips = [start(ledger, run_id).head.tip for run_id in (one, other)]
+    with pytest.raises(Conflict, match=f"several commits begin with {begins}: {tips[0][:12]}, {tips[1][:12]}"):
+        ledger.at(begins)
+    assert ledger.at(tips[1])[0].run_id == other
+
+
+def alike() -> tuple[str, str, str]:
+    """Two ids of runs whose first commits in memory begin with the same seven digits, and these."""
+    ledger = MemoryLedger(home="home")
+    made = Recorded({"run.json": ledger.content(start(ledger).head.tip, "run.json") or b""}, ())
+    met: dict[str, str] = {}
+    for number in itertools.count():
+        begins = memory_ledger._commit_id(memory_ledger._START, f"wf_{number}", made)[:7]
+        if other := met.get(begins):
+            return other, f"wf_{number}", begins
+        met[begins] = f"wf_{number}"
+    raise AssertionError

@@ -9,7 +9,7 @@ import random
 import struct
 import subprocess
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -183,11 +183,11 @@ def name_of(number: int) -> bytes:
     return bytes([number]) * 20
 
 
-def made(folder: Path, *entries: bytes, far: bool = False) -> PackFile:
+def made(folder: Path, *entries: bytes, far: bool = False, names: Sequence[bytes] = ()) -> PackFile:
     """A pack of these, named by their numbers from 1 on; `far`, with an index as packs of gigabytes have."""
     pack, places = b"PACK" + struct.pack(">LL", 2, len(entries)), []
     for number, each in enumerate(entries, 1):
-        places.append((name_of(number), len(pack) + (far << 32), 0))
+        places.append((names[number - 1] if names else name_of(number), len(pack) + (far << 32), 0))
         pack += each
     pack += hashlib.sha1(pack).digest()
     written = io.BytesIO()
@@ -206,6 +206,13 @@ def test_places_beyond_two_gigabytes_are_looked_up_where_git_writes_them(tmp_pat
     with closing(made(tmp_path, entry(3, b"one"), entry(3, b"two"), far=True)) as pack:
         assert (tmp_path / "p.idx").stat().st_size == 8 + 1024 + 2 * 28 + 2 * 8 + 40
         assert [pack.read(name_of(number)) for number in (1, 2)] == [(b"blob", b"one"), (b"blob", b"two")]
+
+
+def test_bytes_across_two_names_are_no_name(tmp_path: Path) -> None:
+    one, two = b"\1" + bytes(9) + b"\1" + bytes(9), b"\1" * 20
+    with closing(made(tmp_path, entry(3, b"one"), entry(3, b"two"), names=(one, two))) as pack:
+        assert pack.read(one[10:] + two[:10]) is None
+        assert pack.read(two) == (b"blob", b"two")
 
 
 def test_what_somebody_has_deflated_oddly_is_read_to_its_end(tmp_path: Path) -> None:
@@ -255,6 +262,37 @@ def test_a_pack_that_git_removes_while_it_is_open_is_one_that_cannot_be_read(tmp
         (tmp_path / "p.pack").unlink()
         with pytest.raises(Unreadable, match="No such file"):
             pack.read(name_of(1))
+
+
+def test_what_cannot_be_read_of_an_open_pack_is_looked_for_elsewhere_until_it_can(tmp_path: Path) -> None:
+    folder = packed(tmp_path / "r.git", bodies=iter([b"one" * 1000]))
+    oid = bytes.fromhex(git(folder, "hash-object", "body-0").strip())
+    pack = Path(index_of(folder)).with_suffix(".pack")
+    with closing(Packs(folder)) as packs:
+        assert packs.read(oid) == (b"blob", b"one" * 1000)
+        whole = pack.read_bytes()
+        pack.chmod(0o644)
+        with pack.open("r+b") as file:
+            file.seek(14)
+            file.write(bytes(10))
+        for each in packs._order:
+            each.release()
+        assert packs.find(oid) is None
+        pack.write_bytes(whole)
+        assert packs.find(oid) == (b"blob", b"one" * 1000)
+
+
+def test_a_pack_that_is_left_to_dulwich_and_replaced_is_forgotten(tmp_path: Path) -> None:
+    folder = packed(tmp_path / "r.git", config="pack.indexVersion=1", bodies=iter([b"one" * 1000]))
+    oid = bytes.fromhex(git(folder, "hash-object", "body-0").strip())
+    with closing(Packs(folder)) as packs:
+        assert packs.read(oid) == (b"blob", b"one" * 1000)
+        old = Path(index_of(folder))
+        assert packs._files == {old.name: None}
+        for each in (old, old.with_suffix(".pack")):
+            each.rename(each.with_name(each.name.replace("pack-", "pack-f")))
+        assert packs.read(oid) == (b"blob", b"one" * 1000)
+        assert list(packs._files) == [old.name.replace("pack-", "pack-f")]
 
 
 def test_a_pack_that_nobody_can_read_is_told_as_damage(tmp_path: Path) -> None:

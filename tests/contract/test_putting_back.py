@@ -130,6 +130,19 @@ def test_a_file_that_may_not_be_there_is_not(ledger: GitLedger, queue: MemoryQue
     assert value(ledger) == ours
 
 
+def test_a_receipt_that_says_it_came_before_what_is_there_is_not(ledger: GitLedger, queue: MemoryQueue) -> None:
+    ours = value(ledger)
+    commit_on_top(ledger, "steps/three.json", step_draft("three", 3).render(1))
+    assert refreshed(ledger, queue) == ("wf_a",)
+    assert value(ledger) == ours
+
+
+def test_what_was_put_aside_and_is_no_commit_of_a_run_is_told_under_the_runs_name(ledger: GitLedger) -> None:
+    main = value(ledger, "main")
+    git(ledger, "update-ref", f"refs/rejected/wf_a/{main}", main)
+    assert list(ledger.rejected()) == [Rejected("wf_a", main, f"refs/rejected/wf_a/{main}")]
+
+
 def test_a_merge_is_not_accepted(ledger: GitLedger, queue: MemoryQueue) -> None:
     ours = value(ledger)
     arguments = ("commit-tree", f"{RUN}^{{tree}}", "-p", RUN, "-p", "main", "-m", "merge")

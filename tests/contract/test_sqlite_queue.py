@@ -426,7 +426,7 @@ def test_while_one_thread_makes_the_file_again_another_is_told_to_come_back(
         with pytest.raises(TemporarilyLocked, match="is being made again"):
             queue.work()
         go_on.set()
-        assert queue.work() == made.result(30)
+        assert made.result(30) == queue.work()
 
 
 def test_a_file_somebody_else_is_writing_is_temporarily_locked(files: Files) -> None:

@@ -23,6 +23,7 @@ from tests.contract.ledgers import (
 
 from hermes_workflows.core import layout
 from hermes_workflows.store.git_ledger import GitLedger
+from hermes_workflows.store.repository import GENESIS
 
 FOLDER = f"runs/{DAY}/wf_a"
 IDENTITY = {f"GIT_{who}_{what}": "eve" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
@@ -171,6 +172,25 @@ def test_a_seal_that_says_something_else_is_found(sealed: GitLedger, words: str,
 def test_a_commit_on_the_ledger_that_is_no_seal_is_found(sealed: GitLedger) -> None:
     git(sealed, "update-ref", LEDGER, commit(sealed, f"{LEDGER}^{{tree}}", "mine", LEDGER))
     assert "is no seal" in told(problems(sealed))
+
+
+def test_a_seal_of_what_is_no_run_is_found(sealed: GitLedger) -> None:
+    message = "seal wf_x: completed\n\nHermes-Run: wf_x\n"
+    git(sealed, "update-ref", LEDGER, commit(sealed, f"{LEDGER}^{{tree}}", message, LEDGER, GENESIS))
+    assert "holds no run, or several" in told(problems(sealed))
+    assert {head.run_id for head in open_git(sealed.path.parent).heads()} == {"wf_a", "wf_b"}
+
+
+def test_a_seal_that_replaces_what_was_sealed_is_found(sealed: GitLedger, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    other = open_git(tmp_path / "other")
+    start(other, "wf_b")
+    tip = record(other, "wf_b", end_draft(output="another")).head.tip
+    git(sealed, "fetch", "--quiet", str(other.path), "refs/runs/wf_b")
+    other.close()
+    message = f"seal wf_b: completed\n\nHermes-Run: wf_b\nHermes-Status: completed\nHermes-Tip: {tip}\n"
+    git(sealed, "update-ref", LEDGER, commit(sealed, f"{LEDGER}^{{tree}}", message, LEDGER, tip))
+    assert "replaces what was sealed of wf_b before" in told(problems(sealed))
 
 
 def test_a_ledger_set_back_is_found(sealed: GitLedger) -> None:
