@@ -314,6 +314,19 @@ def test_any_other_signature_is_refused(fn: str) -> None:
         workflow(namespace["f"])
 
 
+def test_an_input_that_names_the_argument_is_refused_with_how_to_write_it() -> None:
+    @workflow
+    async def count(n: int) -> int:
+        return n
+
+    with pytest.raises(InvalidInput, match="not an object") as refused:
+        count.arguments({"n": 40})
+    assert refused.value.hint == "the input is the value of 'n' itself, without an object around it"
+    with pytest.raises(InvalidInput) as refused:
+        count.arguments({"n": 40, "m": 1})
+    assert refused.value.hint is None
+
+
 def test_annotations_may_name_types_that_come_later() -> None:
     assert later.input_codec is not None
     assert later.input_codec.type_name == "Later"

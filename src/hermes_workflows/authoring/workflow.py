@@ -71,7 +71,18 @@ class Workflow(Generic[T]):
             return ()
         if value is None and self._parameter is not None and self._parameter.default is not inspect.Parameter.empty:
             return ()
-        return (takes.from_plain(value),)
+        try:
+            return (takes.from_plain(value),)
+        except ValueMismatch as error:
+            error.hint = error.hint or self._named(value)
+            raise
+
+    def _named(self, value: Plain) -> str | None:
+        """What to do about an input that names the argument, as somebody who thinks of keyword arguments writes it."""
+        name = self._parameter.name if self._parameter else ""
+        if not isinstance(value, dict) or list(value) != [name]:
+            return None
+        return f"the input is the value of {name!r} itself, without an object around it"
 
     def encode_input(self, value: Any) -> Plain:
         return None if self.input_codec is None else self.input_codec.to_plain(value)
