@@ -3,14 +3,37 @@ waited for, since power is cut only in tests/contract/test_power_cuts.py, which 
 
 from __future__ import annotations
 
+import gc
 import os
-from collections.abc import Iterator
+import sys
+from collections.abc import Generator, Iterator
 
 import pytest
 from tests.guarantees import watching
 
 from hermes_workflows.runner import records
 from hermes_workflows.store import durability
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What is collected stays until the end: nothing is found by looking through it again and again."""
+    gc.disable()
+    collected = yield
+    gc.freeze()
+    gc.enable()
+    return collected
+
+
+@pytest.fixture(autouse=True)
+def _path_is_put_back() -> Iterator[None]:
+    """A loader leaves the folders of its workspace on the path for ever (`importing.on_path`), and each import of each
+    later test would look through those of all tests before it."""
+    before = list(sys.path)
+    yield
+    for folder in {*sys.path} - {*before}:
+        sys.path_importer_cache.pop(folder, None)
+    sys.path[:] = before
 
 
 @pytest.fixture(autouse=True)
