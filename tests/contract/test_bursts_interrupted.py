@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 from collections.abc import Callable
@@ -24,7 +25,7 @@ from tests.contract.ledgers import (
 )
 from tests.contract.test_bursts import RUN, burst, in_git, keys, killed, opened, suspend
 
-from hermes_workflows.errors import TemporarilyLocked
+from hermes_workflows.errors import StoreFailure, TemporarilyLocked
 from hermes_workflows.store import ahead, objects, peek
 from hermes_workflows.store.ahead_file import REVOKED, WANTED, AheadFile, path_of
 from hermes_workflows.store.git_ledger import GitLedger
@@ -96,15 +97,19 @@ def test_a_burst_that_lands_and_is_followed_by_another_while_somebody_asks_for_i
     newest = burst(ledger)
     other = opened(tmp_path)
 
+    more = iter(("next", "last"))
+
     def go_on() -> None:
         ledger.land()
-        record(ledger, "wf_a", step_draft("next"))
+        record(ledger, "wf_a", step_draft(next(more)))
 
     before(monkeypatch, fcntl, "flock", go_on)
     assert other.head("wf_a").tip == newest  # type: ignore[union-attr]
     assert peek.is_ahead(ledger.path)
+    before(monkeypatch, fcntl, "flock", go_on)
+    assert AheadFile.take(file_of(ledger)) is None
     ledger.close()
-    assert keys(other) == [*STEPS, "next"]
+    assert keys(other) == [*STEPS, "next", "last"]
 
 
 def test_a_burst_that_lands_between_the_plan_and_the_record_begins_no_other_from_an_older_commit(
@@ -164,17 +169,22 @@ def test_what_cannot_be_put_into_git_stays_where_it_is(tmp_path: Path, monkeypat
     assert in_git(opened(tmp_path)) == newest
 
 
-def test_nobody_adds_to_a_run_before_git_has_what_a_dead_writer_left(tmp_path: Path) -> None:
+def test_nobody_adds_to_a_run_before_what_a_dead_writer_left_can_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ledger = opened(tmp_path)
     burst(ledger)
-    other = opened(tmp_path, patience=impatient(theirs=0.01, stale=3600.0))
+    other = opened(tmp_path)
     killed(ledger)
-    lock = ledger.path / f"{RUN}.lock"
-    lock.touch()
-    assert keys(other) == []
-    with pytest.raises(TemporarilyLocked):
-        record(other, "wf_a", step_draft("other"))
-    lock.unlink()
+
+    def failing(descriptor: int, length: int, offset: int) -> bytes:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with monkeypatch.context() as disk:
+        disk.setattr(os, "pread", failing)
+        assert keys(other) == []
+        with pytest.raises(StoreFailure, match="Input/output error"):
+            record(other, "wf_a", step_draft("other"))
     record(other, "wf_a", step_draft("other"))
     other.close()
     assert keys(opened(tmp_path)) == [*STEPS, "other"]
@@ -387,6 +397,7 @@ def test_a_forked_child_neither_keeps_the_lock_nor_lands_what_is_its_parents(tmp
     try:
         assert os.read(ready, 6) == b"closed"
         assert peek.is_ahead(ledger.path)
+        assert in_git(ledger) != newest
         killed(ledger)
         assert in_git(opened(tmp_path)) == newest
     finally:

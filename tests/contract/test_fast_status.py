@@ -96,15 +96,6 @@ def test_a_damaged_file_is_not_repaired(path: Path, content: bytes) -> None:
     assert path.read_bytes() == content
 
 
-def test_a_damaged_file_is_not_read_without_what_was_written_to_it_last(path: Path) -> None:
-    """Beside a `-wal` nothing is taken for whole that SQLite could only read as it was before."""
-    path.write_bytes(b"garbage")
-    (wal := path.with_name(f"{path.name}-wal")).write_bytes(b"what was written last")
-    with pytest.raises(DatabaseGone):
-        FastIndex(path)
-    assert wal.read_bytes() == b"what was written last"
-
-
 def test_a_copy_without_its_lock_is_read_and_gets_none(path: Path) -> None:
     filled(path).close()
     (lock := path.with_name(f"{path.name}.lock")).unlink()
@@ -136,6 +127,18 @@ def read_only(path: Path) -> Iterator[Path]:
 def test_a_read_only_folder_can_be_read(read_only: Path) -> None:
     with closing(FastIndex(read_only)) as index:
         assert [row.summary.run_id for row in index.list_indexed()] == ["r", "other"]
+
+
+def test_a_read_only_folder_is_not_read_without_what_was_written_last(path: Path) -> None:
+    """What a killed runner left in the `-wal` needs a file beside it to be read, which nobody can make there."""
+    kept = path.with_name("kept")
+    kept.mkdir()
+    with closing(filled(path)):
+        for ending in ("", "-wal", ".lock"):
+            (kept / f"{path.name}{ending}").write_bytes(path.with_name(path.name + ending).read_bytes())
+    kept.chmod(0o555)
+    with somebody_else(), pytest.raises((DatabaseGone, StoreFailure)):
+        FastIndex(kept / path.name)
 
 
 def test_a_read_only_folder_cannot_be_worked_in_and_says_so_in_one_line(read_only: Path) -> None:
@@ -173,8 +176,9 @@ def somebody_else() -> Iterator[None]:
 
 
 def test_a_read_only_folder_without_a_file_cannot_be_worked_in_either(read_only: Path) -> None:
-    with pytest.raises(StoreFailure, match=r"new\.sqlite: Permission denied"):
-        SqliteQueue.open(read_only.with_name("new.sqlite"), clock=CLOCK, rebuild=tuple)
+    for path in (read_only.with_name("new.sqlite"), read_only.parent / "folder" / "new.sqlite"):
+        with pytest.raises(StoreFailure, match=r"new\.sqlite: Permission denied"):
+            SqliteQueue.open(path, clock=CLOCK, rebuild=tuple)
 
 
 MORE = "print(*({} & (set(sys.modules) - there)))"

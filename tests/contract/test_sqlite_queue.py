@@ -313,7 +313,7 @@ def test_a_folder_at_the_path_is_one_clear_error(files: Files) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "said"), [("file/queue.sqlite", "Not a directory"), (f"{'q' * 245}", "unable to open database file")]
+    ("name", "said"), [("file/queue.sqlite", "Not a directory"), ("q" * 245, "unable to open database file")]
 )
 def test_a_place_that_can_hold_no_file_is_one_clear_error(files: Files, name: str, said: str) -> None:
     (files.path.parent / "file").touch()
