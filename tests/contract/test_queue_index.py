@@ -8,11 +8,12 @@ from pathlib import Path
 from types import MappingProxyType
 
 import pytest
-from tests.contract.queues import Shop, beat, call, dead_process, open_shop, run, workflow
+from tests.contract.queues import NOON, Shop, beat, call, dead_process, open_shop, run, workflow
 
 from hermes_workflows.core.summary import OpenReview
 from hermes_workflows.store.liveness import Process
 from hermes_workflows.store.queue_port import Change, Counts, Indexed, ReviewRow, Took
+from hermes_workflows.store.row_keys import DEADLINE, EXPIRY
 from hermes_workflows.store.wanted import Wanted, WantedReviews
 
 
@@ -196,6 +197,19 @@ def test_a_run_that_stands_further_back_keeps_its_work_alone(shop: Shop) -> None
     assert (queue.indexed("r"), queue.reviews(), queue.stuck("r")) == (None, [], [])
     assert shop.status() == {"r/": "queued", "r/a": "queued"}
     assert queue.indexed("s") is not None
+
+
+def test_unfinished_runs_that_no_row_would_move_are_found(shop: Shop) -> None:
+    shop.put(
+        *(run(name, tip=f"tip {name}") for name in ("asleep", "asking", "leased", "lost", "marked", "new", "told"))
+    )
+    shop.put(run("over", status="completed"), run("waiting", status="waiting", tip="tip waiting"))
+    shop.offer(workflow("leased"))
+    shop.claim()
+    shop.offer(workflow("new"), call("asleep", "nap", "timer", NOON + 60))
+    shop.offer(call("asking", EXPIRY + "ok", "timer"), call("lost", DEADLINE, "timer"), call("told", "told", "notify"))
+    shop.stick("marked")
+    assert sorted(shop.queue.unqueued()) == [(name, f"tip {name}") for name in ("asking", "lost", "told", "waiting")]
 
 
 # --- reviews ----------------------------------------------------------------------------------------------------

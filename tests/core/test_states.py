@@ -106,7 +106,9 @@ def test_waiting_for_a_signal_says_how_to_send_it() -> None:
 
 def test_a_run_that_nothing_will_move_is_stuck_not_running() -> None:
     shown = state()
-    assert (shown.state, shown.next_action) == ("stuck", "hermes-workflows index rebuild")
+    assert (shown.state, shown.next_action) == ("stuck", "hermes-workflows runner run")
+    shown = state(healthy_runners=1)
+    assert (shown.state, shown.next_action) == ("stuck", "wait; a runner queues it again")
 
 
 def test_a_cancelled_run_says_why_and_what_its_cleanup_ended_in() -> None:

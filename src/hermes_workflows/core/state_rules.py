@@ -161,8 +161,8 @@ def _parent(facts: Facts) -> Said:
     return reason, f"hermes-workflows status {facts.children[0]}"
 
 
-def _forgotten(_facts: Facts) -> Said:
-    return "nothing is queued for it", "hermes-workflows index rebuild"
+def _forgotten(facts: Facts) -> Said:
+    return "nothing is queued for it", "wait; a runner queues it again" if facts.healthy_runners else _RUN
 
 
 # -- words -------------------------------------------------------------------------------------------------------

@@ -20,7 +20,8 @@ from ..errors import HermesError, NotFound, StoreFailure, TemporarilyLocked
 from ..store.index import review_rows
 from ..store.liveness import Process
 from ..store.ports import Appended, Entry, Outcome, PathTaken, Stale
-from ..store.queue_port import PAUSED, Change, Claim, Indexed, Lease, Stuck, Work
+from ..store.queue_port import PAUSED, Change, Claim, Indexed, Lease, ReviewRow, Stuck, Work
+from ..store.rows import merged
 from .about import about
 from .bodies import Bodies, CannotAdvance, Held
 from .drafts import Stamp
@@ -94,10 +95,15 @@ class Records:
         """The queue was made anew from receipts, which know of no rows of calls: offer those of all live bodies."""
         log.warning("%s was made anew; open calls are queued again", self.workspace.paths.sqlite)
         for held in self.bodies.all():
-            held.unoffered = dict(held.live.outstanding)
-            held.indexed = None
-            held.watches_deadline = False
-            self.pending.offer.append(Work(held.run_id, "workflow"))
+            self.offer_anew(held)
+
+    def offer_anew(self, held: Held) -> None:
+        """Of what this run has in the queue and in the index nothing may be there: have all of it written again."""
+        held.unoffered = dict(held.live.outstanding)
+        held.indexed = None
+        held.unindexed[:0] = [receipt for receipt in held.telling if receipt.kind == "review"]
+        held.watches_deadline = False
+        self.pending.offer.append(Work(held.run_id, "workflow"))
 
     def stuck(self, run_id: str, why: CannotAdvance, key: str = "") -> None:
         """Say that this runner cannot move the run; nobody claims its rows until somebody lifts the mark."""
@@ -216,7 +222,9 @@ class Records:
         run_id = indexed.summary.run_id
         self.ended_runs = self.ended_runs or indexed.summary.ended
         earlier = self.pending.index.get(run_id)
-        rows = {row.key: row for row in (*(earlier.reviews if earlier else ()), *indexed.reviews)}
+        rows: dict[str, ReviewRow] = {}
+        for row in (*(earlier.reviews if earlier else ()), *indexed.reviews):
+            rows[row.key] = merged(rows.get(row.key), row)
         self.pending.index[run_id] = Indexed(
             indexed.summary, indexed.tip, indexed.folder, indexed.sealed, tuple(rows.values())
         )

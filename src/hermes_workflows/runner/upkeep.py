@@ -9,6 +9,7 @@ from .housekeeping import Housekeeping
 from .polling import Polling
 from .records import Records, log
 from .revival import Reviver
+from .unqueued import Unqueued
 
 # Finished runs are sealed when nothing has happened for this long, in seconds: sealing takes a lock others wait for.
 SEAL_SECONDS = 5.0
@@ -20,6 +21,7 @@ class Upkeep:
     def __init__(self, records: Records, agents: Agents) -> None:
         self._records = records
         self._reviver = Reviver(records, agents)
+        self._unqueued = Unqueued(records)
         self._clock = records.workspace.clock
         self._compare_at = 0.0
         self._seal_at: float | None = self._clock.elapsed() + SEAL_SECONDS
@@ -27,11 +29,12 @@ class Upkeep:
         self._housekeeping = Housekeeping(records.workspace)
 
     def sweep(self) -> None:
-        """Lift marks, end cancelled runs that are stuck, and queue runs whose news stand in git only."""
+        """Lift marks, end cancelled runs that are stuck, and queue runs whose news stand in git only, or nothing of."""
         self.polling.look()
         try:
             self._compare()
             self._reviver.look()
+            self._unqueued.look()
         except HermesError as error:
             # The next sweep tries again; the work of this database says by itself what is wrong with it.
             log.warning("%s: %s", self._records.workspace.paths.sqlite, error.message)

@@ -171,6 +171,15 @@ class MemoryQueue:
         with self._tables.lock:
             return self._tables.work.shown(run_id, Moment.of(self._clock))
 
+    def unqueued(self) -> list[tuple[str, str]]:
+        with self._tables.lock:
+            index, moved = self._tables.index, self._tables.work.moved()
+            return [
+                (run_id, row.tip)
+                for run_id, row in sorted(index.runs.items())
+                if not row.summary.ended and run_id not in moved and not index.is_stuck(run_id)
+            ]
+
     def forget(self, run_id: str) -> None:
         with self._tables.lock:
             self._tables.index.forget(run_id)

@@ -9,6 +9,7 @@ from itertools import count
 from .liveness import Process, Standing, new_token
 from .queue_port import Claim, Lease, Work, WorkRow
 from .room import Room, is_suspect
+from .row_keys import DEADLINE, EXPIRY
 from .work_table import LOOKS_FURTHER, PRECEDENCE_SECONDS, Answer, Moment, lost_line
 
 Name = tuple[str, str]
@@ -187,6 +188,11 @@ class MemoryWork:
     def forget(self, run_id: str) -> None:
         self.bodies.pop(run_id, None)
         self.rows = {name: row for name, row in self.rows.items() if name[0] != run_id}
+
+    def moved(self) -> set[str]:
+        """The runs of which there are rows that would move them."""
+        works = [row.work for row in self.rows.values() if row.work.kind != "notify"]
+        return {work.run_id for work in works if work.key != DEADLINE and not work.key.startswith(EXPIRY)}
 
     def shown(self, run_id: str | None, moment: Moment) -> list[WorkRow]:
         rows = sorted(self.rows.values(), key=lambda row: row.number)

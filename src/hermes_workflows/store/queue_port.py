@@ -246,6 +246,12 @@ class Queue(Protocol):
 
     def stuck(self, run_id: str | None = None) -> list[Stuck]: ...
     def work(self, run_id: str | None = None) -> list[WorkRow]: ...
+    def unqueued(self) -> list[tuple[str, str]]:
+        """Unfinished runs, with their tips, that no row would move but one that ends their waiting, and no mark is of.
+
+        Those that wait for nothing but an answer are among them.
+        """
+
     def forget(self, run_id: str) -> None:
         """Remove every row of a run (its ref vanished)."""
 

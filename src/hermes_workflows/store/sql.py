@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
+from .row_keys import DEADLINE, EXPIRY
+
 if TYPE_CHECKING:
     from .wanted import Wanted
 
@@ -119,6 +121,13 @@ ON CONFLICT (run_id, key) DO UPDATE SET state = 'leased', claims = excluded.clai
     expires_at = excluded.expires_at, claimed_at = excluded.claimed_at,
     again_at = CASE kind WHEN 'workflow' THEN visible_at END
 WHERE work.token IS NULL
+"""
+# Rows of notices move nothing, and of limits only what waits too long.
+UNQUEUED = f"""
+SELECT run_id, tip FROM runs
+WHERE status IN ('running', 'waiting') AND run_id NOT IN (SELECT run_id FROM stuck) AND NOT EXISTS (
+    SELECT 1 FROM work WHERE work.run_id = runs.run_id AND kind <> 'notify'
+        AND key <> '{DEADLINE}' AND substr(key, 1, {len(EXPIRY)}) <> '{EXPIRY}')
 """
 NEXT_VISIBLE = "SELECT min(visible_at) FROM work WHERE state = 'later'"
 NEXT_UNPREFERRED = """

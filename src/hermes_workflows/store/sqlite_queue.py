@@ -184,6 +184,9 @@ class SqliteQueue:
         rows = self._attempt(lambda connection: work_table.rows(connection, run_id))
         return [work_table.shown(row, moment) for row in rows]
 
+    def unqueued(self) -> list[tuple[str, str]]:
+        return self._attempt(work_table.unqueued)
+
     def forget(self, run_id: str) -> None:
         self._write(lambda connection: index_table.forget(connection, run_id))
 

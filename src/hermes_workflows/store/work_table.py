@@ -211,6 +211,10 @@ def rows(connection: Connection, run_id: str | None) -> list[Row]:
     return connection.execute(sql.narrowed(sql.WORK, run_id=run_id), {"run_id": run_id}).fetchall()
 
 
+def unqueued(connection: Connection) -> list[tuple[str, str]]:
+    return [(row["run_id"], row["tip"]) for row in connection.execute(sql.UNQUEUED)]
+
+
 def shown(row: Row, moment: Moment) -> WorkRow:
     return work_row_of(row, moment.elapsed, moment.boot_id)
 

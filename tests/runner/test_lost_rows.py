@@ -1,0 +1,163 @@
+"""Rows that are lost under a runner that has the bodies of their runs: it writes them again, and looks for others."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import pytest
+from tests.runner.desks import Desk, seen_as, until
+
+from hermes_workflows.runner.unqueued import LOOK_SECONDS
+from hermes_workflows.store.memory_ledger import MemoryLedger
+from hermes_workflows.store.queue_port import Change
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[Desk]:
+    desk = Desk(tmp_path, on_disk=True)
+    yield desk
+    desk.close()
+
+
+def copied(desk: Desk) -> Path:
+    """The file as it is now."""
+    copy = desk.root / "copy.sqlite"
+    with closing(sqlite3.connect(desk.workspace.paths.sqlite)) as now, closing(sqlite3.connect(copy)) as then:
+        now.backup(then)
+    return copy
+
+
+def put_back(desk: Desk, copy: Path) -> None:
+    for ending in ("-wal", "-shm"):
+        Path(f"{desk.workspace.paths.sqlite}{ending}").unlink(missing_ok=True)
+    os.replace(copy, desk.workspace.paths.sqlite)
+
+
+def inbox(desk: Desk) -> list[tuple[str, str, str]]:
+    return [(row.key, row.status, row.prompt) for row in desk.workspace.queue.reviews()]
+
+
+def test_an_inbox_that_went_back_to_before_a_question_has_it_again(desk: Desk) -> None:
+    desk.write("""
+@step
+def begin() -> None:
+    effect("begun")
+    while not (HERE / "go").exists():
+        pass
+
+@workflow
+async def flow() -> str:
+    await begin()
+    return await ask("One?", key="one", returns=str) + await ask("Two?", key="two", returns=str)
+""")
+    desk.start()
+    with desk.working():
+        until(desk.effects)
+        copy = copied(desk)
+        (desk.root / "go").touch()
+        until(lambda: inbox(desk))
+        desk.answer("one", "yes")
+        asked = [("one", "completed", "One?"), ("two", "open", "Two?")]
+        until(lambda: inbox(desk) == asked)
+        put_back(desk, copy)
+        # The clock stands still, so nobody compares all runs with their receipts: the runner knows by itself.
+        until(lambda: inbox(desk) == asked)
+
+
+# -- the net -----------------------------------------------------------------------------------------------------
+
+NAP = """
+@workflow
+async def flow() -> str:
+    await asyncio.sleep(60)
+    return "awake"
+"""
+
+
+def lose(desk: Desk, key: str) -> None:
+    desk.workspace.queue.apply(Change(withdraw=[("wf", key)]), "somebody")
+
+
+@pytest.mark.parametrize("others", [0, 1])
+def test_a_timer_that_is_missing_under_a_live_runner_is_queued_again(tmp_path: Path, others: int) -> None:
+    desk = Desk(tmp_path)
+    desk.write(NAP)
+    desk.start()
+    with ExitStack() as runners:
+        for name in ("ada", "bob")[: 1 + others]:
+            runners.enter_context(desk.working(name))
+        until(lambda: desk.rows() == ["timer timer"])
+        lose(desk, "timer")
+        assert desk.state().reason == "nothing is queued for it"
+        desk.clock.advance(LOOK_SECONDS)
+        until(lambda: desk.rows() == ["timer timer"])
+        desk.clock.advance(60)
+        until(lambda: desk.summary().result == "awake")
+
+
+def test_a_run_of_which_nothing_is_left_is_found_by_the_next_runner(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    desk.run(NAP)
+    lose(desk, "timer")
+    desk.work()
+    assert desk.rows() == ["timer timer"]
+
+
+QUESTION = """
+@workflow
+async def flow() -> str:
+    return await ask("Well?", key="q", returns=str{limit})
+"""
+
+
+def test_a_run_that_waits_for_an_answer_is_left_alone(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    desk.run(QUESTION.format(limit=""))
+    assert [run_id for run_id, _ in desk.queue.unqueued()] == ["wf"]
+    assert desk.work().commands == 0
+
+
+def test_an_answer_of_which_nobody_would_notice_that_it_never_comes(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    desk.run(QUESTION.format(limit=", expires=60"))
+    assert "timer $expiry/q" in desk.rows()
+    lose(desk, "$expiry/q")
+    desk.work()
+    assert "timer $expiry/q" in desk.rows()
+
+
+def test_beside_a_question_a_missing_timer_is_found_by_who_has_the_body(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    desk.write("""
+@workflow
+async def flow() -> str:
+    await asyncio.gather(ask("Well?", key="q", returns=str), asyncio.sleep(60))
+""")
+    desk.start()
+    with desk.working():
+        until(lambda: "timer sleep/timer" in desk.rows())
+        lose(desk, "sleep/timer")
+        desk.clock.advance(LOOK_SECONDS)
+        until(lambda: "timer sleep/timer" in desk.rows())
+
+
+def test_a_run_of_another_workspace_is_not_queued(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    desk.run(NAP)
+    lose(desk, "timer")
+    other = desk.process()
+    other.ledger = seen_as(Elsewhere, desk.ledger)
+    desk.work(on=other)
+    assert desk.rows() == []
+
+
+class Elsewhere(MemoryLedger):
+    """Another workspace."""
+
+    @property
+    def home(self) -> str:
+        return "elsewhere"
