@@ -79,6 +79,8 @@ def test_a_whole_run_from_start_to_answer(here: Place) -> None:
         (["runner", "drain", "--wait", "--timeout", "nan"], 2, "nan is no number", "--help"),
         (["watch", "--interval", "inf"], 2, "interval", "--help"),
         (["list", "--offset", "9" * 30], 2, "offset", "--help"),
+        (["list", "--by-workflow", "--state", "queued"], 2, "--status, not --state", "--help"),
+        (["log", "--graph"], 2, "the graph of which run?", "--help"),
     ],
 )
 def test_a_mistake_gets_one_line_a_hint_and_its_exit_code(
@@ -90,6 +92,36 @@ def test_a_mistake_gets_one_line_a_hint_and_its_exit_code(
     assert hint in (answered.error["hint"] or "")
     assert "\n" not in answered.error["message"]
     assert not here.receipts.exists()
+
+
+def test_an_input_that_is_no_text_is_told_with_its_file(here: Place) -> None:
+    (here.root / "latin.json").write_bytes('{"topic": "Größe"}'.encode("latin-1"))
+    said = here.run("run", "launch", "--input-json", "@latin.json")
+    assert (said.code, said.error["message"]) == (2, "latin.json: the JSON is not UTF-8 (byte 13)")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("status", "wf\udcff"), ("status", "wf\udcff", "--json"), ("cancel", "\udcff")],
+)
+def test_an_argument_that_is_no_text_is_named_and_nothing_is_looked_up_by_it(
+    reviewed: Place, arguments: tuple[str, ...]
+) -> None:
+    """Names of files may be any bytes, and so may what is typed; ids and words are text."""
+    said = reviewed.begun(*arguments)
+    assert (said.code, said.stdout) == (2, "")
+    assert "\\udcff' is no text in UTF-8" in said.error["message"]
+
+
+def test_discovery_passes_over_what_is_no_code_of_the_workspace(here: Place) -> None:
+    source = (here.root / "flows" / "launch.py").read_bytes()
+    for name in ("env/lib.py", ".hidden/x.py", "flows/notes.txt"):
+        (here.root / name).parent.mkdir(exist_ok=True)
+        (here.root / name).write_bytes(source)
+    (here.root / "env" / "pyvenv.cfg").touch()
+    (here.root / "flows" / "begun.py").write_text("from hermes_workflows import workflow\n\n@workflow\nasync def half(")
+    found = [row["workflow_ref"] for row in here.run("registry", "discover").json]
+    assert {ref.partition(":")[0] for ref in found} == {"flows/launch.py"}
 
 
 def test_a_traceback_is_shown_only_when_asked_for(here: Place) -> None:

@@ -108,6 +108,8 @@ def test_a_typo_in_the_registry_is_named_with_the_nearest_right_word(tmp_path: P
     said = made.run("doctor")
     assert said.code == 6
     assert one(said, "worklfows is not a known key", "did you mean 'workflows'?")["part"] == "registry"
+    said = made.run("registry", "doctor")
+    assert (said.code, one(said, "worklfows is not a known key", "did you mean")["part"]) == (6, "registry")
 
 
 def test_a_misspelt_variable_is_named_with_the_nearest_right_word(tmp_path: Path) -> None:

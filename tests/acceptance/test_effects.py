@@ -185,6 +185,8 @@ def test_a_changed_request_is_accepted_and_the_run_goes_on(here: Place) -> None:
     here.work()
     assert "accept wf writer" in status(here)["next_action"]
     assert here.run("accept", "wf", "writer").code == 2
+    assert here.run("accept", "wf", "--why", "x").error["message"] == "what is to be accepted?"
+    assert here.run("accept", "wf", "writer", "--why", " ").error["message"] == "--why says nothing"
     said = here.run("accept", "wf", "writer", "--why", "wording only", "--by", "ana")
     assert (said.code, said.json["remaining"]) == (0, None), said.stderr
     assert [each["key"] for each in said.json["accepted"]] == ["writer"]

@@ -121,6 +121,7 @@ def test_retry_forks_what_has_failed(failed: Place) -> None:
     assert failed.run("retry", "wf-retry-1").code == 5
     assert failed.run("show", "wf").json["forks"] == ["wf-retry-1"]
     assert failed.run("show", "wf-retry-1").json["source"]["run"] == "wf"
+    assert "\n  from      wf (" in failed.terminal("show", "wf-retry-1")[1]
 
 
 def test_a_fetched_run_is_forked_as_it_came_and_not_at_all_when_it_is_not_sound(failed: Place, tmp_path: Path) -> None:

@@ -196,8 +196,19 @@ def test_the_shell_completes_runs_and_keys(here: Place, fetched: Place, words: s
     assert [line.partition(",")[2] for line in asking.run().stdout.split()] == offered
 
 
+def test_the_shell_completes_remotes(tmp_path: Path) -> None:
+    made = place(tmp_path / "ws")
+    made.start()
+    for name in ("origin", "backup"):
+        made.git("remote", "add", name, "nowhere")
+    typed = {"COMP_WORDS": "hermes-workflows push or", "COMP_CWORD": "2"}
+    asking = Place(made.root, {**typed, "_HERMES_WORKFLOWS_COMPLETE": "bash_complete"})
+    assert asking.run().stdout.split() == ["plain,origin"]
+
+
 def test_bash_leaves_a_run_and_its_key_in_one_word(here: Place) -> None:
     assert here.run("completion", "bash").stdout.startswith("COMP_WORDBREAKS=${COMP_WORDBREAKS//@}\n")
+    assert here.run("completion", "zsh").stdout.startswith("#compdef hermes-workflows\n")
 
 
 def test_a_run_is_found_in_whichever_database_it_is(tmp_path: Path) -> None:

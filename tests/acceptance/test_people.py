@@ -184,6 +184,21 @@ def test_an_answer_that_is_needed_is_asked_for_again_when_nothing_was_typed(tmp_
     assert "an answer is needed" in seen
 
 
+def test_an_answer_that_does_not_fit_as_a_whole_is_asked_for_again(tmp_path: Path) -> None:
+    made = place(tmp_path / "ws")
+    (made.root / "score.py").write_text(
+        "from pydantic import BaseModel, Field\nfrom hermes_workflows import ask, workflow\n\n\n"
+        "class Score(BaseModel):\n    points: int = Field(description='One is worst.', ge=1, le=5)\n\n\n"
+        "@workflow\nasync def score() -> int:\n"
+        "    return (await ask('How good?', key='q', returns=Score)).points\n",
+    )
+    made.run("run", "score.py", "--id", "s", "--drain")
+    code, seen = made.terminal("review", "respond", "s", "q", typed="9\n4\n")
+    assert (code, made.run("review", "show", "s", "q").json["answer"]) == (0, {"points": 4})
+    assert seen.count("One is worst.") >= 1
+    assert "/points" in seen
+
+
 def test_waiting_for_a_run_ends_at_a_question_of_its_child(tmp_path: Path) -> None:
     made = place(tmp_path / "ws")
     (made.root / "family.py").write_text(

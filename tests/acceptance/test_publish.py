@@ -88,6 +88,21 @@ def test_without_gh_the_page_and_the_body_are_told(here: Place, tmp_path: Path) 
     assert said.json["pull_request"] is None
     assert said.json["url"] == "https://github.com/acme/runs/compare/main...run/wf?expand=1"
     assert Path(said.json["body_file"]).read_text().startswith("# Run `wf`")
+    refused = here.run("review", "import", "--pr", "7")
+    assert (refused.code, "the program gh, and it is not there" in refused.error["message"]) == (4, True)
+
+
+def test_a_branch_that_got_no_pull_request_is_told_with_the_file_of_its_text(here: Place, there: Forge) -> None:
+    gh = there.folder / "gh"
+    gh.write_text(
+        gh.read_text().replace(
+            'if method == "POST" and', 'if method == "POST":\n    raise SystemExit(1)\nif method == "POST" and'
+        )
+    )
+    said = here.run("publish", "wf", "--pr")
+    assert said.error["message"].startswith("the branch is there, and no pull request was opened: ")
+    assert there.git("rev-parse", "run/wf") == tip(here)
+    assert Path(said.error["hint"].rpartition("its text is in ")[2]).read_text().startswith("# Run `wf`")
 
 
 def test_an_approval_on_the_forge_lets_the_run_go_on(here: Place, there: Forge) -> None:
@@ -225,6 +240,15 @@ def test_what_cannot_be_published_is_told(here: Place) -> None:
     assert here.run("publish", "wf", "--base", "main").code == 2
     assert here.run("publish", "wf", "--remote", "nowhere").code == 4
     assert here.run("review", "import", "--pr", "99").code == 4
+
+
+def test_reviews_that_are_nowhere_to_be_had_are_told(here: Place) -> None:
+    missing = here.run("review", "import", "--file", "none.json")
+    assert (missing.code, "none.json" in missing.error["message"]) == (4, True)
+    (here.root / ".hermes" / "workflows.registry.json").write_text(json.dumps(REGISTRY))
+    nowhere = here.run("review", "import", "--pr", "7")
+    assert (nowhere.code, nowhere.error["message"]) == (2, "nothing says which repository the pull request is in")
+    assert "--repository OWNER/NAME" in nowhere.error["hint"]
 
 
 def test_a_runner_takes_an_answer_that_is_pushed_here(here: Place, tmp_path: Path) -> None:

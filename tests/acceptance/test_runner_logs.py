@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -112,6 +113,15 @@ def test_a_log_file_is_rotated_and_old_ones_go(tmp_path: Path, monkeypatch: pyte
     sizes = {path.name: path.stat().st_size for path in tmp_path.iterdir()}
     assert set(sizes) == {"ada.log", *(f"ada.log.{number}" for number in range(1, 6))}
     assert max(sizes.values()) <= 2000
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no disk that is always full")
+def test_a_log_that_the_disk_does_not_take_stops_no_work(made: Place) -> None:
+    made.run("run", "flows/talks.py:talks", "--id", "wf")
+    (made.root / "full.log").symlink_to("/dev/full")
+    done = made.work("--log-file", "full.log")
+    assert (done.code, "Traceback" in done.stderr, "No space" in done.stderr) == (0, False, False)
+    assert made.run("status", "wf").json["status"] == "completed"
 
 
 def test_a_runner_is_drained_by_name_and_others_learn_that_it_has_ended(made: Place) -> None:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import pty
+import re
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from tests.acceptance.command_line import Place, place
-from tests.acceptance.nursery import Child, until
+from tests.acceptance.nursery import Child, nursery, replaced, until
 
 SLOW = """
 from hermes_workflows import agent, bash, parallel, workflow
@@ -81,6 +86,54 @@ def test_watch_on_a_terminal_ends_with_the_last_screen(here: Place) -> None:
     assert code == 0
     assert "wf: Completed" in seen
     assert "result: completed" in seen
+
+
+def test_watch_of_everything_tells_runs_and_runners_until_it_is_interrupted(here: Place) -> None:
+    here.start("wf", "flows/launch.py:quick")
+    here.work()
+    here.run("run", "flows/slow.py:pages", "--id", "open")
+    with runner(here, "--worker-id", "ada"):
+        child = here.command("watch", "--interval", "0.05")
+        until(lambda: '"page 1 of 8"' in child.stdout)
+        (here.root / "go").touch()
+        until(lambda: "no such room" in child.stdout)
+        child.send(signal.SIGINT)
+        assert child.wait() == 130
+    last = json.loads(child.stdout.splitlines()[-1])
+    assert {run["workflow_id"]: run["state"] for run in last["runs"]} == {"wf": "completed", "open": "failed"}
+    assert "ada" in [row["runner_id"] for row in last["runners"]]
+
+
+def test_watch_of_everything_on_a_terminal_is_a_table_that_cuts_nothing(here: Place) -> None:
+    here.start(name := "wf_with_a_name_that_is_longer_than_its_column_" + "x" * 50, "flows/launch.py:quick")
+    ours, theirs = pty.openpty()
+    child = nursery().start(["watch"], here.root, replaced(here.env()), terminal=os.ttyname(theirs))
+    os.close(theirs)
+    seen = b""
+    while b"no runners" not in seen:
+        seen += os.read(ours, 65536)
+    child.send(signal.SIGINT)
+    with contextlib.suppress(OSError):  # Linux says EIO when the last process has closed the terminal
+        while more := os.read(ours, 65536):
+            seen += more
+    os.close(ours)
+    assert child.wait() == 130
+    lines = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", seen.decode().partition("no runners")[0]).splitlines()
+    assert lines[0].split() == ["run", "state", "why"]
+    column = [line[: lines[0].index("state")].strip() for line in lines[1:]]
+    assert "".join(column) == name
+
+
+def test_a_paused_run_goes_on_when_it_is_resumed_and_not_before(here: Place) -> None:
+    here.start()
+    paused = here.run("pause", "wf", "--reason", "lunch", "--by", "ana")
+    assert (paused.code, here.run("status", "wf").json["next_action"]) == (0, "hermes-workflows resume wf")
+    here.work()
+    assert here.run("status", "wf").json["waiting_on"] is None
+    resumed = here.run("resume", "wf", "--by", "ana")
+    assert (resumed.code, here.run("status", "wf").json["state"]) == (0, "queued")
+    here.work()
+    assert here.run("status", "wf").json["waiting_on"]["key"] == "review_draft"
 
 
 def test_status_lists_calls_and_events_that_are_asked_for(here: Place) -> None:

@@ -110,6 +110,13 @@ def test_a_terminal_is_told_in_words(made: Place) -> None:
     assert "next: hermes-workflows runner run" in seen
 
 
+def test_the_shell_completes_the_names_that_a_run_waits_for(made: Place) -> None:
+    for words, offered in (("signal wf b", ["plain,build"]), ("signal nothing b", [])):
+        typed = {"COMP_WORDS": f"hermes-workflows {words}", "COMP_CWORD": "3"}
+        asking = Place(made.root, {**typed, "_HERMES_WORKFLOWS_COMPLETE": "bash_complete"})
+        assert asking.run().stdout.split() == offered
+
+
 def test_a_choice_is_answered_by_its_name_with_its_evidence_beside_it(made: Place) -> None:
     signal(made)
     made.work()
@@ -123,6 +130,8 @@ def test_a_choice_is_answered_by_its_name_with_its_evidence_beside_it(made: Plac
     made.run("review", "respond", "wf", "place", "--action", "production")
     made.work()
     assert made.run("status", "wf").json["result"] == "1.2 to production"
+    _, seen = made.terminal("show", "wf@place")
+    assert "evidence, Notes:\n  Two bugs fixed.\n" in seen
 
 
 def test_people_are_told_once_of_each_question(made: Place) -> None:

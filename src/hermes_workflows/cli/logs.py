@@ -10,7 +10,7 @@ import json
 import logging
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
@@ -102,6 +102,11 @@ class _File(RotatingFileHandler):
         error = sys.exc_info()[1]
         if not isinstance(error, OSError):
             super().handleError(record)
+
+    def close(self) -> None:
+        # What the disk has not taken yet is tried again, and the work is done.
+        with suppress(OSError):
+            super().close()
 
 
 class _Text(logging.Formatter):

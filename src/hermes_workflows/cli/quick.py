@@ -46,7 +46,8 @@ def answer(arguments: Sequence[str]) -> bytes | None:
         if command == "status":
             return as_json(status_document(_status(words)))
         return as_json([status_document(shown) for shown in _list(words)])
-    except (_Doubt, HermesError):
+    except (_Doubt, HermesError, UnicodeEncodeError):
+        # An argument that is no text cannot be looked up; the command says which.
         return None
 
 
