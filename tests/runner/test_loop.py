@@ -12,7 +12,7 @@ from tests.runner.desks import DEADLINE, Desk, Fate, RunningClock, seen_as, unti
 
 from hermes_workflows.runner import worker
 from hermes_workflows.store.memory_ledger import MemoryLedger
-from hermes_workflows.store.ports import Entry, Outcome
+from hermes_workflows.store.ports import Entry, Head, Outcome
 
 ONE_STEP = """
 @step
@@ -58,8 +58,7 @@ def test_once_is_one_row(desk: Desk) -> None:
     assert desk.work(once=True).reason == "nothing-queued"
 
 
-def test_results_that_are_ready_together_share_one_barrier(desk: Desk) -> None:
-    desk.write("""
+FAN_OUT = """
 @step
 def work(n: int) -> int:
     return n
@@ -67,7 +66,11 @@ def work(n: int) -> int:
 @workflow
 async def flow() -> int:
     return sum(await parallel([work(n) for n in range(64)]))
-""")
+"""
+
+
+def test_results_that_are_ready_together_share_one_barrier(desk: Desk) -> None:
+    desk.write(FAN_OUT)
     desk.start()
     calls: list[int] = []
     append = desk.ledger.append
@@ -82,6 +85,29 @@ async def flow() -> int:
     desk.work(on=process, concurrency=16)
     assert desk.summary().result == sum(range(64))
     assert sum(calls) == 65
+    assert max(calls) > 1
+
+
+def test_calls_that_are_claimed_together_ask_once_what_others_wrote(desk: Desk) -> None:
+    desk.write(FAN_OUT)
+    desk.start()
+    asked: list[str] = []
+    head, append = desk.ledger.head, desk.ledger.append
+
+    class Counting(MemoryLedger):
+        def head(self, run_id: str) -> Head | None:
+            asked.append("head")
+            return head(run_id)
+
+        def append(self, entries: Sequence[Entry]) -> list[Outcome]:
+            asked.append("append")
+            return append(entries)
+
+    process = desk.process()
+    process.ledger = seen_as(Counting, desk.ledger)
+    desk.work(on=process, concurrency=64)
+    assert desk.summary().result == sum(range(64))
+    assert asked[: asked.index("append")] == ["head"]
 
 
 def test_work_is_not_left_to_a_dead_runner_that_has_the_first_right_to_it(tmp_path: Path) -> None:

@@ -49,6 +49,9 @@ class Step(Generic[P, T]):
         self.is_async = inspect.iscoroutinefunction(fn)
         self.ref = f"{fn.__module__}:{fn.__qualname__}"
         self._signature = inspect.signature(fn)
+        self._kinds = {name: parameter.kind for name, parameter in self._signature.parameters.items()}
+        # Binding by the signature takes longer than all that a small step does, and most say nothing but names.
+        self._only_names = all(kind is inspect.Parameter.POSITIONAL_OR_KEYWORD for kind in self._kinds.values())
         update_wrapper(self, fn)
 
     @cached_property
@@ -57,18 +60,18 @@ class Step(Generic[P, T]):
 
     @cached_property
     def _codecs(self) -> Mapping[str, TypeCodec[Any]]:
-        return {name: codec_for(self._hints.get(name, Any)) for name in self._signature.parameters}
+        return {name: codec_for(self._hints.get(name, Any)) for name in self._kinds}
 
     @cached_property
     def output_codec(self) -> TypeCodec[Any]:
         return codec_for(self._hints.get("return", Any))
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Call[T]:
-        bound = self._signature.bind(*args, **kwargs)
+        given = self._given(*args, **kwargs)
         request, refused = request_of(
             lambda: {
                 "function": self.ref,
-                "arguments": {name: self._argument(name, value) for name, value in bound.arguments.items()},
+                "arguments": {name: self._argument(name, value) for name, value in given.items()},
             }
         )
         codec = self.output_codec
@@ -85,6 +88,12 @@ class Step(Generic[P, T]):
             )
         )
 
+    def _given(self, *args: P.args, **kwargs: P.kwargs) -> Mapping[str, Any]:
+        """What a call gives, by the names of the parameters. Raises TypeError, as Python does."""
+        if self._only_names and not kwargs and len(args) == len(self._kinds):
+            return dict(zip(self._kinds, args, strict=True))
+        return self._signature.bind(*args, **kwargs).arguments
+
     def _argument(self, name: str, value: Any) -> Plain:
         try:
             return part(f"arguments/{name}", lambda each: self._encode(name, each), value)
@@ -92,7 +101,7 @@ class Step(Generic[P, T]):
             raise InvalidInput(f"step {self.fn.__name__}: argument {name!r} {error.message}", hint=error.hint) from None
 
     def _encode(self, name: str, value: Any) -> Plain:
-        codec, kind = self._codecs[name], self._signature.parameters[name].kind
+        codec, kind = self._codecs[name], self._kinds[name]
         if kind is inspect.Parameter.VAR_POSITIONAL:
             return [codec.to_plain(each) for each in value]
         if kind is inspect.Parameter.VAR_KEYWORD:
@@ -100,7 +109,7 @@ class Step(Generic[P, T]):
         return codec.to_plain(value)
 
     def _decode(self, name: str, value: Any) -> Any:
-        codec, kind = self._codecs[name], self._signature.parameters[name].kind
+        codec, kind = self._codecs[name], self._kinds[name]
         if kind is inspect.Parameter.VAR_POSITIONAL:
             return tuple(codec.from_plain(each) for each in value)
         if kind is inspect.Parameter.VAR_KEYWORD:
@@ -109,8 +118,11 @@ class Step(Generic[P, T]):
 
     def bind(self, arguments: Mapping[str, Plain]) -> Callable[[], Any]:
         """The function with recorded arguments, ready to be executed."""
+        given = {name: self._decode(name, value) for name, value in arguments.items()}
+        if self._only_names:
+            return lambda: self.fn(**given)  # type: ignore[call-arg]  # these are its parameters' names
         bound = self._signature.bind_partial()
-        bound.arguments.update({name: self._decode(name, value) for name, value in arguments.items()})
+        bound.arguments.update(given)
         return lambda: self.fn(*bound.args, **bound.kwargs)
 
 

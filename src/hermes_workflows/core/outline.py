@@ -6,7 +6,7 @@ A `Line` is one receipt. A `Ran` is one call from all of its receipts: what was 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -155,18 +155,24 @@ def calls_of(receipts: Iterable[Receipt]) -> list[Ran]:
 def grown(known: Ran | None, receipt: Receipt) -> Ran:
     """The call with what one more of its receipts says."""
     execution = receipt.execution
-    ran = known or Ran(receipt.key, receipt.kind, name_of(receipt), after=execution.requested_after)
+    ran = vars(known) if known else _asked_for(receipt)
     # Made once: a frozen object of this size takes longer than everything else that is done for most receipts.
-    new: dict[str, Any] = {"seq": receipt.seq, "child": ran.child or execution.child}
+    new: dict[str, Any] = {"seq": receipt.seq, "child": ran.get("child") or execution.child}
     if execution.attempt:
-        new["attempts"] = max(ran.attempts, execution.attempt)
+        new["attempts"] = max(ran.get("attempts", 0), execution.attempt)
     if execution.usage:
-        new["usage"] = added(ran.usage, execution.usage.model_dump())
+        new["usage"] = added(ran.get("usage", {}), execution.usage.model_dump())
     if receipt.role is Role.RESULT:
         new.update(_ended(ran, receipt))
     elif receipt.kind == "review" and receipt.role is Role.NOTE:
         new["since"] = execution.started_at
-    return replace(ran, **new)
+    return Ran(**{**ran, **new})
+
+
+def _asked_for(receipt: Receipt) -> dict[str, Any]:
+    """What the first receipt of a call says of it."""
+    after = receipt.execution.requested_after
+    return {"key": receipt.key, "kind": receipt.kind, "name": name_of(receipt), "after": after}
 
 
 def tree_of(calls: Iterable[Ran]) -> Branch:
@@ -196,7 +202,7 @@ def cost(usage: Sum | None) -> str:
 def name_of(receipt: Receipt) -> str:
     """What the author calls what was asked for (an agent, a workflow, a signal), or the command."""
     request = receipt.request
-    if isinstance(request, Mapping):
+    if isinstance(request, dict):
         command = request.get("command", "")
         named = request.get("name") or request.get("workflow") or request.get("step")
         return str(named or (command if isinstance(command, str) else " ".join(map(str, command))))
@@ -233,13 +239,13 @@ def _line(receipt: Receipt) -> Line:
     )
 
 
-def _ended(ran: Ran, receipt: Receipt) -> dict[str, Any]:
+def _ended(ran: Mapping[str, Any], receipt: Receipt) -> dict[str, Any]:
     """What its result says of a call."""
     execution = receipt.execution
     return {
-        "name": ran.name or name_of(receipt),
+        "name": ran["name"] or name_of(receipt),
         "status": receipt.status,
-        "seconds": _seconds(ran, execution),
+        "seconds": _seconds(ran.get("since"), execution),
         "error": receipt.error.message if receipt.error else None,
         "exit_code": _exit_code(receipt),
         "mock": bool(execution.mock),
@@ -254,9 +260,9 @@ def _exit_code(receipt: Receipt) -> int:
     return code if isinstance(code, int) else 0
 
 
-def _seconds(ran: Ran, execution: Execution) -> float | None:
-    if execution.duration_seconds is None and ran.since and execution.finished_at:
-        return max(0.0, (execution.finished_at - ran.since).total_seconds())
+def _seconds(since: datetime | None, execution: Execution) -> float | None:
+    if execution.duration_seconds is None and since and execution.finished_at:
+        return max(0.0, (execution.finished_at - since).total_seconds())
     return execution.duration_seconds
 
 

@@ -52,6 +52,8 @@ class Dispatcher:
         self._wanting = wanting or Wanting()
         self._notices = Notices(records, around)
         self._serving: Sequence[Lease] = ()
+        # The runs whose newest receipts were asked for since the leases in `_serving` were claimed.
+        self._asked: set[str] = set()
         self._full = False
         self._backoff = Backoff(around.clock)
         # What the disk, or another writer, said the last time: there is work that could not be taken.
@@ -164,6 +166,7 @@ class Dispatcher:
 
     def _serve_all(self, leases: Sequence[Lease]) -> None:
         self._serving = leases
+        self._asked.clear()
         try:
             for place, lease in enumerate(leases):
                 try:
@@ -263,7 +266,7 @@ class Dispatcher:
             pending.finish.append(lease)
             pending.offer.append(Work(work.run_id, "workflow"))
             return
-        held = self.records.bodies.current(work.run_id)
+        held = self._current(work.run_id)
         refuse_paused(held)
         call = calls.open_call(held, lease)
         if call is None:
@@ -288,6 +291,14 @@ class Dispatcher:
             self._execute(lease, held, call)
         else:
             pending.release.append(lease)
+
+    def _current(self, run_id: str) -> Held:
+        """The run's body; what others wrote is asked for once for all calls that were claimed together."""
+        held = self.records.bodies.get(run_id)
+        if held is None or run_id not in self._asked or held.pending or held.summary.ended:
+            held = self.records.bodies.current(run_id)
+            self._asked.add(run_id)
+        return held
 
     def _in_hand(self, held: Held, call: Call[Any]) -> Active | None:
         """What executes for this very call here, and is still wanted."""
