@@ -75,6 +75,7 @@ def test_a_whole_run_from_start_to_answer(here: Place) -> None:
         (["runner", "run", "--lease-seconds", "inf"], 2, "lease-seconds", "--help"),
         (["runner", "run", "--concurrency", "9" * 30], 2, "concurrency", "--help"),
         (["runner", "run", "--worker-id", "../../x"], 2, "without a slash", "--help"),
+        (["runner", "run", "--agent-command", ""], 2, "--agent-command: it is empty", ""),
         (["runner", "run", "--worker-id", "a\nb"], 2, "one line", "--help"),
         (["runner", "drain", "--wait", "--timeout", "nan"], 2, "nan is no number", "--help"),
         (["watch", "--interval", "inf"], 2, "interval", "--help"),

@@ -217,6 +217,9 @@ def test_a_run_is_found_in_whichever_database_it_is(tmp_path: Path) -> None:
     started = ["run", "flows/launch.py:quick", "--input-json", '{"topic": "docs"}', "--id"]
     there.run(*started, "wf_here")
     there.run(*started, "wf_other", "--db", "other")
+    there.work("--db", "other")
+    ended = [there.run("status", run_id).json["status"] for run_id in ("wf_here", "wf_other")]
+    assert ended == ["running", "completed"]
     document = there.run("show", "wf_o").json
     assert (document["workflow_id"], "other.git" in document["git"]) == ("wf_other", True)
     assert there.run("log", document["commit"][:8]).json["workflow_id"] == "wf_other"

@@ -115,6 +115,15 @@ def test_a_log_file_is_rotated_and_old_ones_go(tmp_path: Path, monkeypatch: pyte
     assert max(sizes.values()) <= 2000
 
 
+def test_a_line_that_an_author_logs_wrongly_stops_no_work(made: Place) -> None:
+    (made.root / "flows" / "talks.py").write_text(TALKS.replace("logged %d of %d with %s", "logged %d of %d"))
+    made.run("run", "flows/talks.py:talks", "--id", "wf")
+    done = made.work()
+    assert (done.code, made.run("status", "wf").json["status"]) == (0, "completed")
+    assert "logged %d of %d" in done.stderr
+    assert "hunter2" not in done.stderr
+
+
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no disk that is always full")
 def test_a_log_that_the_disk_does_not_take_stops_no_work(made: Place) -> None:
     made.run("run", "flows/talks.py:talks", "--id", "wf")

@@ -67,7 +67,7 @@ def chosen_agents(options: dict[str, Any], environment: Mapping[str, str], start
     named = dict(_named(options.pop("named"), start))
     flags = {name: options.pop(f"agent_{name}") for name in _PARTS}
     variables = _variables(environment)
-    if flags["command"]:
+    if flags["command"] is not None:
         named.setdefault(ANY, _settings({**variables, **_given(flags)}))
         return ChosenAgents(named, None)
     if _given(flags) and "command" not in variables:
