@@ -362,6 +362,31 @@ def test_a_reader_waits_once_for_all_the_runs_of_a_suspended_writer(
     assert sum(slept) < ahead._READERS_WAIT + 0.5
 
 
+def test_a_reader_that_has_waited_in_vain_does_not_wait_again_until_something_is_new(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One command reads a run several times, and `status` is asked for just when nothing moves."""
+    suspend(monkeypatch)
+    ledger = opened(tmp_path)
+    burst(ledger)
+    slept: list[float] = []
+    other = opened(tmp_path, patience=impatient(sleep=slept.append, monotonic=lambda: sum(slept), pause=0.5))
+
+    def waits() -> bool:
+        before = sum(slept)
+        other.head("wf_a")
+        other.read("wf_a")
+        list(other.heads())
+        assert sum(slept) < before + ahead._READERS_WAIT + 0.5
+        return sum(slept) > before
+
+    assert [waits(), waits()] == [True, False]
+    record(ledger, "wf_a", step_draft("more"))
+    assert [waits(), waits()] == [True, False]
+    slept.append(ahead._WAITS_AGAIN_AFTER)
+    assert [waits(), waits()] == [True, False]
+
+
 def test_opening_a_ledger_asks_nobody_to_land(tmp_path: Path) -> None:
     ledger = opened(tmp_path)
     burst(ledger)

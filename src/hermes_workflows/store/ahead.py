@@ -45,6 +45,7 @@ LANDS_WITHIN = 0.25
 _LARGEST = 16 << 20
 _LOOKS_EVERY = 0.005
 _READERS_WAIT = 2.0
+_WAITS_AGAIN_AFTER = 10.0
 _REMEMBERED = 256
 _FAMILIES = frozenset({"step", "attempt"})
 
@@ -92,6 +93,7 @@ class Ahead:
         self._newest: OrderedDict[str, tuple[str, float]] = OrderedDict()
         self.guard = threading.RLock()
         self._thread: threading.Thread | None = None
+        self._in_vain: dict[str, tuple[float, tuple[int, int] | None]] = {}
         self._durable = False
         _OPEN.add(self)
 
@@ -284,7 +286,7 @@ class Ahead:
             return
         own = {burst.file.path for burst in list(self._bursts.values())}
         # One deadline: a suspended runner may have left many runs.
-        deadline = self._patience.monotonic() + (_READERS_WAIT if waiting else -1.0)
+        deadline = self._patience.monotonic() + _READERS_WAIT if waiting else -1.0
         paths = [path for name in names if "." not in name and (path := f"{self._folder}/{name}") not in own]
         if waiting:
             # All are asked for at first, so that they are waited for together.
@@ -297,12 +299,16 @@ class Ahead:
     def _wait(self, path: str, deadline: float, *, writing: bool) -> None:
         patience = self._patience
         by_force = False
+        if not writing and self._was_in_vain(path):
+            deadline = -1.0
         while True:
             try:
                 self._take_over(path, by_force=by_force)
                 break
             except BlockingIOError:
                 if not writing and patience.monotonic() > deadline:
+                    if deadline > 0:
+                        self._in_vain[path] = patience.monotonic(), _state(path)
                     return
                 with contextlib.suppress(OSError):
                     _touch(path + WANTED)
@@ -316,6 +322,14 @@ class Ahead:
         if not os.path.exists(path):
             with contextlib.suppress(OSError):
                 os.unlink(path + WANTED)
+
+    def _was_in_vain(self, path: str) -> bool:
+        """Whether a reader has just waited for this file, which is as it was then: one command reads a run often."""
+        when, state = self._in_vain.get(path, (0.0, None))
+        if state and state == _state(path) and self._patience.monotonic() - when < _WAITS_AGAIN_AFTER:
+            return True
+        self._in_vain.pop(path, None)
+        return False
 
     def _take_over(self, path: str, *, by_force: bool = False) -> None:
         """Put what a dead writer left into git. Raises BlockingIOError when it lives, and is not to be forced."""
@@ -371,6 +385,15 @@ def _batch(records: Sequence[Record]) -> Batch:
 
 def _is_wanted(burst: _Burst) -> bool:
     return os.path.exists(burst.file.path + WANTED)
+
+
+def _state(path: str) -> tuple[int, int] | None:
+    """What changes when a burst goes on, or is another one."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_ino, found.st_size
 
 
 def _touch(path: str) -> None:
