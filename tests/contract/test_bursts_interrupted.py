@@ -385,6 +385,10 @@ def test_a_reader_that_has_waited_in_vain_does_not_wait_again_until_something_is
     assert [waits(), waits()] == [True, False]
     slept.append(ahead._WAITS_AGAIN_AFTER)
     assert [waits(), waits()] == [True, False]
+    listed = os.listdir(f"{ledger.path}/{peek.AHEAD}")
+    ledger.land()
+    monkeypatch.setattr(os, "listdir", lambda folder, real=os.listdir: listed if peek.AHEAD in folder else real(folder))
+    assert not waits(), "it has landed since they were listed"
 
 
 def test_opening_a_ledger_asks_nobody_to_land(tmp_path: Path) -> None:
