@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from tests.contract.queues import Shop, beat, call, calls, dead_process, open_shop, workflow
 
-from hermes_workflows.store.queue_port import Change, Claim, Work
+from hermes_workflows.store.queue_port import DECIDING, Change, Claim, Work
 from hermes_workflows.store.sqlite_queue import SqliteQueue
+from hermes_workflows.store.tables import IS_DECIDING
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -214,3 +215,7 @@ def test_a_change_of_limits_is_no_change_of_rows(shop: Shop) -> None:
     assert shop.queue.apply(Change(), "ada") == []
     assert shop.claim(limit=0, limits=(("bash", 1),)) == []
     assert shop.queue.work() == before
+
+
+def test_what_is_decided_is_found_by_the_kinds_that_need_no_executor() -> None:
+    assert f"kind IN {DECIDING}" == IS_DECIDING

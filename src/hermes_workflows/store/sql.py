@@ -6,6 +6,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from .row_keys import DEADLINE, EXPIRY
+from .tables import IS_DECIDING
 
 if TYPE_CHECKING:
     from .wanted import Wanted
@@ -245,7 +246,7 @@ def claimable(*, deciding: bool, beside: bool) -> str:
     """
     return _CLAIMABLE.format(
         indexed=" INDEXED BY work_deciding" if deciding else "",
-        only="\n        AND kind IN ('workflow', 'timer', 'child')" if deciding else "",
+        only=f"\n        AND {IS_DECIDING}" if deciding else "",
         beside=_BESIDE if beside else "",
     )
 

@@ -22,7 +22,10 @@ APPLICATION_ID = 0x48574631  # "HWF1": whose file this is, so that nobody else's
 # Raise it with every change of the tables or of RunSummary: an older file is made again, a newer one refused.
 SCHEMA_VERSION = 7
 
-SCHEMA = """
+# `queue_port.DECIDING` once more, which takes a command that only looks too long to import.
+IS_DECIDING = "kind IN ('workflow', 'timer', 'child')"
+
+SCHEMA = f"""
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE runs (
     run_id TEXT PRIMARY KEY,
@@ -81,7 +84,7 @@ CREATE TABLE work (
 );
 CREATE INDEX work_ready ON work (kind <> 'workflow', turn) WHERE state = 'ready';
 CREATE INDEX work_deciding ON work (kind <> 'workflow', turn)
-WHERE state = 'ready' AND kind IN ('workflow', 'timer', 'child');
+WHERE state = 'ready' AND {IS_DECIDING};
 CREATE INDEX work_later ON work (visible_at) WHERE state = 'later';
 CREATE INDEX work_leased ON work (expires_at) WHERE state = 'leased';
 CREATE INDEX work_turns ON work (run_id, turn) WHERE kind <> 'workflow';
