@@ -62,6 +62,13 @@ def programs(*before_main: tuple[str, str]) -> Path:
     return folder
 
 
+def program(environment: dict[str, str]) -> list[str]:
+    """What to start for the command line, where the start of Python is not the subject."""
+    if not hasattr(os, "pidfd_open"):  # only Linux has it
+        return [sys.executable, "-m", "hermes_workflows"]
+    return [str(programs(*sorted(usual(environment).items())) / "hermes-workflows")]
+
+
 def listen(listening: socket.socket) -> None:
     """For ever: a process for each command that somebody asks for, which keeps it."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)

@@ -9,7 +9,7 @@ import re
 import signal
 import socket
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -18,6 +18,7 @@ from typing import Any
 
 import httpx2 as httpx
 import pytest
+from tests.acceptance import porter
 from tests.acceptance.command_line import DEADLINE, PROGRAM, Place, place
 from tests.web.browser import fields_of
 
@@ -46,8 +47,10 @@ def asked(tmp_path: Path) -> Place:
 
 
 @contextmanager
-def dashboard(made: Place, *arguments: str, stdin: int = subprocess.DEVNULL) -> Iterator[Served]:
-    command = [*PROGRAM, "dashboard", "--port", "0", *arguments]
+def dashboard(
+    made: Place, *arguments: str, stdin: int = subprocess.DEVNULL, program: Sequence[str] = ()
+) -> Iterator[Served]:
+    command = [*(program or porter.program(made.env())), "dashboard", "--port", "0", *arguments]
     pipes = {"stdin": stdin, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     process = subprocess.Popen(command, cwd=made.root, env=made.env(), text=True, **pipes)  # type: ignore[call-overload]
     try:
@@ -114,7 +117,7 @@ def test_browsers_and_the_command_line_at_once_make_one_answer(asked: Place) -> 
 
 
 def test_the_printed_address_works_once_and_ctrl_c_is_no_fault(asked: Place) -> None:
-    with dashboard(asked) as served:
+    with dashboard(asked, program=PROGRAM) as served:
         assert served.said["token"] == "once"
         browser(served).close()
         assert httpx.get(served.said["url"], timeout=DEADLINE).status_code == 401

@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from tests.acceptance import porter
 from tests.acceptance.command_line import DEADLINE, PROGRAM, Place, place
 
 from hermes_workflows.runner.worker import LEAVE_SECONDS
@@ -109,7 +110,8 @@ def test_what_a_file_starts_says_that_it_is_ready_alive_and_stopping(name: str, 
     words = [word.replace("%H", "host") for word in commands()[name]]
     assert words[:2] == ["runner", "run"]
     with supervisor(tmp_path) as listening:
-        child = started(made, [*PROGRAM, *words], NOTIFY_SOCKET=str(tmp_path / "notify"), WATCHDOG_USEC="120000000")
+        program = porter.program(made.env())
+        child = started(made, [*program, *words], NOTIFY_SOCKET=str(tmp_path / "notify"), WATCHDOG_USEC="120000000")
         try:
             hear(listening, "READY=1")
             hear(listening, "WATCHDOG=1")
