@@ -22,6 +22,9 @@ _SIZE = struct.pack("HHHH", 50, 160, 0, 0)
 # What a page's commands must not inherit from the tests: their repository, their seed, the width of their terminal.
 _LEFT_OUT = ("GIT_", "PYTEST_", "PYTHONHASHSEED", "HERMES_WORKFLOWS_", "COLUMNS", "LINES")
 
+# Plugins that are here for our own tests alone: half of the time that a page's pytest takes would go into them.
+_OTHERS = "-p no:anyio -p no:hypothesispytest -p no:xdist -p no:xdist.looponfail"
+
 
 @dataclass
 class Session:
@@ -51,7 +54,8 @@ class Session:
             # Most of what pages type is that one program: three hundred starts of Python otherwise.
             places.insert(0, str(porter.programs(*sorted(porter.usual(kept).items()))))
         path = os.pathsep.join(places)
-        return kept | {"PATH": path, "GIT_PAGER": "cat", "NO_COLOR": "1", "TERM": "xterm", "TMPDIR": str(self.folder)}
+        shown = {"GIT_PAGER": "cat", "NO_COLOR": "1", "TERM": "xterm"}
+        return kept | shown | {"PATH": path, "TMPDIR": str(self.folder), "PYTEST_ADDOPTS": _OTHERS}
 
     def run(self, script: str, *, place: Path | None = None, terminal: bool = False) -> int:
         """Run a script as somebody would who is not there to type: `printed` is what it wrote."""

@@ -42,6 +42,9 @@ async def counted() -> None:
     await bash("true", name=f"call-{next(numbers)}")
 """
 
+# Plugins of this project's own tests, which half of the time of such a session would go into.
+OTHERS = [f"-pno:{name}" for name in ("anyio", "hypothesispytest", "randomly", "xdist", "xdist.looponfail")]
+
 
 @pytest.fixture
 def suite(tmp_path: Path) -> Path:
@@ -53,7 +56,7 @@ def suite(tmp_path: Path) -> Path:
 def run_pytest(suite: Path, *options: str) -> str:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", *options],
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *OTHERS, *options],
         cwd=suite,
         env=kept,
         text=True,
