@@ -34,6 +34,12 @@ def listing(connection: sqlite3.Connection, wanted: Wanted) -> str:
     return plan(connection, statement, **values, limit=50, offset=0)
 
 
+def test_runs_that_no_row_would_move_are_looked_for_among_the_unfinished_ones(connection: sqlite3.Connection) -> None:
+    read = plan(connection, sql.UNQUEUED)
+    assert "SEARCH runs USING INDEX runs_by_status" in read
+    assert "SCAN" not in read
+
+
 @pytest.mark.parametrize(
     ("wanted", "read"),
     [

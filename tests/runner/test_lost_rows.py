@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 from tests.runner.desks import Desk, seen_as, until
 
+from hermes_workflows.runner import unqueued
 from hermes_workflows.runner.unqueued import LOOK_SECONDS
+from hermes_workflows.runner.worker import SWEEP_SECONDS
 from hermes_workflows.store.memory_ledger import MemoryLedger
 from hermes_workflows.store.queue_port import Change
 
@@ -78,8 +80,8 @@ async def flow() -> str:
 """
 
 
-def lose(desk: Desk, key: str) -> None:
-    desk.workspace.queue.apply(Change(withdraw=[("wf", key)]), "somebody")
+def lose(desk: Desk, key: str, run_id: str = "wf") -> None:
+    desk.workspace.queue.apply(Change(withdraw=[(run_id, key)]), "somebody")
 
 
 @pytest.mark.parametrize("others", [0, 1])
@@ -105,6 +107,23 @@ def test_a_run_of_which_nothing_is_left_is_found_by_the_next_runner(tmp_path: Pa
     lose(desk, "timer")
     desk.work()
     assert desk.rows() == ["timer timer"]
+
+
+def test_many_are_found_a_few_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unqueued, "_AT_ONCE", 2)
+    desk = Desk(tmp_path)
+    desk.write(NAP.replace("60", "1_000_000"))
+    names = [f"wf-{n}" for n in range(5)]
+    for name in names:
+        desk.start(name)
+    desk.work()
+    for name in names:
+        lose(desk, "timer", name)
+    assert len(desk.queue.unqueued()) == 5
+    desk.work()
+    assert len(desk.queue.unqueued()) == 3
+    with desk.working():
+        until(lambda: not desk.queue.unqueued() or desk.clock.advance(SWEEP_SECONDS))
 
 
 QUESTION = """
