@@ -5,17 +5,18 @@ A runner that has a run's body offers a timer once, and waits for the row that i
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
-from tests.contract.ledgers import impatient, open_git, record, start, step_draft
+from tests.contract.ledgers import git, impatient, open_git, record, start, step_draft
 from tests.contract.queues import FrozenClock, Shop, call, open_shop
 from tests.contract.test_index import Ledgers
 
-from hermes_workflows.errors import IntegrityError
+from hermes_workflows.errors import IntegrityError, StoreFailure
 from hermes_workflows.store import ahead
 from hermes_workflows.store.index import all_indexed, rebuild, refresh, refresh_all, whole
 from hermes_workflows.store.ports import Head
@@ -49,15 +50,18 @@ def shop(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Shop]:
         yield shop
 
 
+@pytest.mark.parametrize("and_git", ["has none of it", "has its objects", "has lost the ref"])
 @pytest.mark.parametrize("look", LOOKS.values(), ids=LOOKS)
 def test_who_cannot_see_the_end_of_a_burst_takes_nothing_from_its_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, look: Callable[[Any, Any], Any]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, look: Callable[[Any, Any], Any], and_git: str
 ) -> None:
     """Its writer is suspended, or its disk is full: git lacks what the row says, and readers leave."""
     for name, value in (("BEGINS_WITHIN", 3600.0), ("LANDS_WITHIN", 3600.0), ("_READERS_WAIT", 0.0)):
         monkeypatch.setattr(ahead, name, value)
     monkeypatch.setattr(ahead, "_is_wanted", lambda burst: False)
-    writer, reader = (open_git(tmp_path, bursts=bursts, patience=impatient()) for bursts in (True, False))
+    slept: list[float] = []
+    patience = impatient(sleep=slept.append, monotonic=lambda: sum(slept))
+    writer, reader = open_git(tmp_path, bursts=True, patience=impatient()), open_git(tmp_path, patience=patience)
     start(writer)
     path = tmp_path / "workflows.sqlite"
     with closing(
@@ -67,15 +71,26 @@ def test_who_cannot_see_the_end_of_a_burst_takes_nothing_from_its_run(
             record(writer, "wf_a", step_draft(f"s{n}"))
         row = whole(*writer.read("wf_a"))
         queue.apply(Change(index=[row], offer=[call("wf_a", "sleep", "timer")]), "ada")
+        if and_git == "has its objects":
+            with monkeypatch.context() as disk:
+                disk.setattr(writer._refs, "move", full)
+                with pytest.raises(StoreFailure, match="No space"):
+                    writer.land()
+        elif and_git == "has lost the ref":
+            git(writer, "update-ref", "-d", "refs/runs/wf_a")
         head = reader.head("wf_a")
-        assert head is not None
-        assert head.tip != row.tip, "the reader does not see it"
+        assert (head and head.tip) != row.tip, "the reader does not see it"
         look(reader, queue)
         assert queue.indexed("wf_a") == row
         assert "sleep" in [each.work.key for each in queue.work("wf_a")]
+        assert sum(slept) < patience.ours, "it does not wait as one who writes, nor takes the burst by force"
         writer.land()
         look(reader, queue)
         assert queue.indexed("wf_a") == row
+
+
+def full(*_: object) -> NoReturn:
+    raise OSError(errno.ENOSPC, "No space left on device")
 
 
 @pytest.mark.parametrize("damaged", [False, True])

@@ -115,10 +115,12 @@ def refresh(ledger: Ledger, queue: Queue, run_id: str) -> Indexed | None:
     known, behind, head = queue.indexed(run_id), run_id in ledger.ahead(), ledger.head(run_id)
     if known is not None and (head is None or head.tip != known.tip) and not behind and _put_back(ledger, known):
         head = ledger.head(run_id)
-    if head is None:
+    if head is None and not behind:
         if known is not None:
             queue.forget(run_id)
         return None
+    if head is None:
+        return known
     if known is not None and (known.tip, known.sealed) == (head.tip, head.sealed):
         return known
     found = _read(ledger, known, head)
@@ -168,7 +170,7 @@ def _compare(ledger: Ledger, queue: IndexQueue, *, again: bool) -> Refreshed:
     put_back = tuple(_restored(ledger, queue, {run: tip for run, (tip, _) in tips.items() if run not in ahead}, heads))
     if put_back:
         heads = {head.run_id: head for head in ledger.heads()}
-    vanished = [run_id for run_id in tips if run_id not in heads and _is_gone(ledger, run_id)]
+    vanished = [run_id for run_id in tips if not (run_id in heads or run_id in ahead) and _is_gone(ledger, run_id)]
     for run_id in vanished:
         queue.forget(run_id)
     moved = [head for head in heads.values() if again or tips.get(head.run_id) != (head.tip, head.sealed)]
