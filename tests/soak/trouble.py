@@ -102,7 +102,7 @@ class Trouble:
         self._clock = clock
         self._wall = self._furthest = self._boot = 0.0
         self._stopped: dict[int, tuple[threading.Timer, Child]] = {}
-        self._full_until = 0.0
+        self._room = threading.Timer(0.0, self.disk.free)
         self._helpers: list[subprocess.Popen[bytes]] = []
         set_clock(clock)
         self.shown = ShiftedClock(str(clock))
@@ -260,14 +260,22 @@ class Trouble:
             os.replace(self.site.sqlite.with_name("copy"), self.site.sqlite)
 
     def fill(self) -> None:
+        """For a moment, or for longer than anybody who reads waits for those who write."""
+        seconds = self.chance.choice([self.chance.uniform(0.3, 1.5), self.chance.uniform(2.5, 4.0)])
         if not self.full and self.disk.fill():
-            self.full, self._full_until = True, time.monotonic() + self.chance.uniform(0.3, 1.5)
+            self.full = True
+            # As with those that are stopped.
+            self._room = threading.Timer(seconds, self.disk.free)
+            self._room.daemon = True
+            self._room.start()
 
     def _end_what_is_over(self, *, all_of_it: bool = False) -> None:
         for place, (alarm, _) in list(self._stopped.items()):
             if all_of_it or not alarm.is_alive():
                 self._go_on(place)
-        if self.full and (all_of_it or time.monotonic() >= self._full_until):
+        if self.full and (all_of_it or not self._room.is_alive()):
+            self._room.cancel()
+            self._room.join()
             self.disk.free()
             self.full = False
         self._helpers = [each for each in self._helpers if each.poll() is None]
