@@ -11,10 +11,10 @@ api = pytest.importorskip("mypy.api")
 TOP = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize("name", ["authored.py", "effects.py", "people.py", "tested.py"])
-def test_what_authors_write_has_the_types_they_expect(name: str) -> None:
-    example = Path(__file__).with_name(name)
+def test_what_authors_write_has_the_types_they_expect() -> None:
+    # All at once: each time, mypy reads the same libraries.
+    examples = [str(Path(__file__).with_name(f"{name}.py")) for name in ("authored", "effects", "people", "tested")]
     out, err, code = api.run(
-        ["--strict", "--follow-imports=silent", "--config-file", str(TOP / "pyproject.toml"), str(example)]
+        ["--strict", "--follow-imports=silent", "--config-file", str(TOP / "pyproject.toml"), *examples]
     )
-    assert (out, err, code) == ("Success: no issues found in 1 source file\n", "", 0)
+    assert (out, err, code) == ("Success: no issues found in 4 source files\n", "", 0)
