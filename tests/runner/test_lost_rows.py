@@ -70,6 +70,61 @@ async def flow() -> str:
         until(lambda: inbox(desk) == asked)
 
 
+HANGING = """
+@step
+def hang() -> None:
+    effect("hangs")
+    while not (HERE / "go").exists():
+        pass
+"""
+CLEANING = (
+    HANGING
+    + """
+@workflow
+async def flow() -> None:
+    try:
+        await ask("Go on?", key="q", returns=str)
+    finally:
+        await hang()
+"""
+)
+ENDING = (
+    HANGING
+    + """
+@workflow
+async def flow() -> None:
+    try:
+        async with asyncio.timeout(1):
+            await hang()
+    except TimeoutError:
+        pass
+"""
+)
+
+
+@pytest.mark.parametrize(("code", "key"), [(CLEANING, "$cleanup"), (ENDING, "$end")])
+def test_a_limit_of_a_run_s_end_outlives_the_file_that_it_stood_in(desk: Desk, code: str, key: str) -> None:
+    desk.write(code)
+    desk.start()
+
+    def rows() -> list[str]:
+        return [row.work.key for row in desk.workspace.queue.work("wf")]
+
+    with desk.working():
+        if code is CLEANING:
+            until(lambda: inbox(desk))
+            desk.cancel()
+        until(desk.effects)
+        desk.clock.advance(1)
+        until(lambda: key in rows())
+        for file in desk.workspace.paths.sqlite.parent.glob("workflows.sqlite*"):
+            file.unlink()
+        until(lambda: key in rows())
+        desk.clock.advance(60)
+        until(lambda: desk.summary().ended)
+        (desk.root / "go").touch()
+
+
 # -- the net -----------------------------------------------------------------------------------------------------
 
 NAP = """

@@ -21,6 +21,7 @@ from ..store.index import review_rows
 from ..store.liveness import Process
 from ..store.ports import Appended, Entry, Outcome, PathTaken, Stale
 from ..store.queue_port import PAUSED, Change, Claim, Indexed, Lease, ReviewRow, Stuck, Work
+from ..store.row_keys import CLEANUP, END
 from ..store.rows import merged
 from .about import about
 from .bodies import Bodies, CannotAdvance, Held
@@ -104,6 +105,9 @@ class Records:
         held.unindexed[:0] = [receipt for receipt in held.telling if receipt.kind == "review"]
         held.watches_deadline = False
         self.pending.offer.append(Work(held.run_id, "workflow"))
+        for key, moment in ((CLEANUP, held.cleanup_deadline), (END, held.end_deadline)):
+            if moment is not None:
+                self.pending.offer.append(Work(held.run_id, "timer", key, visible_at=moment))
 
     def stuck(self, run_id: str, why: CannotAdvance, key: str = "") -> None:
         """Say that this runner cannot move the run; nobody claims its rows until somebody lifts the mark."""
