@@ -387,7 +387,9 @@ def test_a_reader_that_has_waited_in_vain_does_not_wait_again_until_something_is
     assert [waits(), waits()] == [True, False]
     listed = os.listdir(f"{ledger.path}/{peek.AHEAD}")
     ledger.land()
-    monkeypatch.setattr(os, "listdir", lambda folder, real=os.listdir: listed if peek.AHEAD in folder else real(folder))
+    monkeypatch.setattr(
+        os, "listdir", lambda folder, real=os.listdir: listed if peek.AHEAD in str(folder) else real(folder)
+    )
     assert not waits(), "it has landed since they were listed"
 
 
