@@ -65,6 +65,8 @@ fuzz:
 	@$(BIN)/python -c "import atheris" 2>/dev/null || $(BIN)/python -m pip install -q --only-binary=atheris -e ".[fuzz]" || true
 	@PYTHONPATH=. $(BIN)/python -m tests.fuzz $(ARGS)
 
+# On the disk: make test is in memory, where there is enough of it (tests/memory.py).
+soak: export PYTEST_DEBUG_TEMPROOT ?= $(or $(TMPDIR),/tmp)
 soak:
 	@sh scripts/environment.sh $(VENV) dev
 	@SOAK_SECONDS=$${SOAK_SECONDS:-300} SOAK_RUNS=$${SOAK_RUNS:-200} \

@@ -9,10 +9,13 @@ import sys
 from collections.abc import Generator, Iterator
 
 import pytest
+from tests import memory
 from tests.guarantees import watching
 
 from hermes_workflows.runner import records
 from hermes_workflows.store import durability
+
+memory.use()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -54,3 +57,5 @@ def _syncs_are_only_counted(request: pytest.FixtureRequest, monkeypatch: pytest.
     if not request.node.get_closest_marker("syncs"):
         monkeypatch.setattr(os, "fsync", lambda descriptor: None)
         monkeypatch.setattr(durability, "_sync_file_range", lambda *_: 0)
+        if memory.is_used():
+            monkeypatch.setattr(durability, "has_ordered_journal", memory.is_ordered_on_disk)

@@ -27,6 +27,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from tests import memory
 from tests.acceptance import clocks
 
 DEADLINE = 60.0
@@ -105,7 +106,7 @@ class Child:
 class Nursery:
     def __init__(self) -> None:
         root = Path(__file__).parents[2]
-        self.folder = Path(tempfile.mkdtemp(prefix="nursery-"))
+        self.folder = Path(tempfile.mkdtemp(prefix="nursery-", dir=memory.folder()))
         self._started = 0
         self._server = subprocess.Popen(
             [sys.executable, "-c", "from tests.acceptance import nursery; nursery.serve()"],
@@ -224,6 +225,7 @@ def _import_everything() -> None:
         # Plugins of pytest and programs are nobody's business here.
         if not found.name.endswith("__main__") and ".testing" not in found.name:
             importlib.import_module(found.name)
+    hermes_workflows.versions.versions()  # read from files, once in a process
 
 
 def _let_the_disk_be() -> None:
@@ -231,6 +233,8 @@ def _let_the_disk_be() -> None:
     from hermes_workflows.store import durability
 
     durability._sync_file_range = lambda *_: 0
+    if memory.is_used():
+        durability.has_ordered_journal = memory.is_ordered_on_disk
     os.fsync = lambda descriptor: None  # type: ignore[assignment]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,6 +23,13 @@ pytestmark = pytest.mark.syncs
 needs_ext4 = pytest.mark.skipif(
     not has_ordered_journal(Path(__file__)) or durability._sync_file_range is None, reason="not on ext4"
 )
+
+
+@pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    """On the disk, wherever other tests are (`tests/memory.py`)."""
+    with TemporaryDirectory() as folder:
+        yield Path(folder).resolve()
 
 
 def ledger_on(tmp_path: Path, disk: Disk) -> GitLedger:

@@ -309,7 +309,7 @@ def test_a_folder_at_the_path_is_one_clear_error(files: Files) -> None:
     files.path.mkdir()
     with pytest.raises(StoreFailure, match=r"workflows\.sqlite: Is a directory"):
         files.open()
-    assert [path.name for path in files.path.parent.iterdir()] == ["workflows.sqlite", "workflows.sqlite.lock"]
+    assert {path.name for path in files.path.parent.iterdir()} == {"workflows.sqlite", "workflows.sqlite.lock"}
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
+from tests import memory
 from tests.contract.queues import FrozenClock
 from tests.contract.remotes import bare
 from tests.model.books import Time
@@ -52,7 +53,7 @@ class Machine(RuleBasedStateMachine):
 
     @initialize(bursts=st.booleans())
     def open(self, bursts: bool) -> None:
-        self.folder = Path(mkdtemp(prefix="hermes-model-"))
+        self.folder = Path(mkdtemp(prefix="hermes-model-", dir=memory.folder()))
         self.clock = FrozenClock()
         self.time = Time(self.clock.wall, self.clock.seconds)
         self.decider = Decider(SliceLimits(dead_man=None))
