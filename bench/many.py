@@ -91,7 +91,7 @@ def fill(queue: SqliteQueue, runs: int, home: str, receipts: Path) -> None:
         " VALUES (?, '', 'workflow', '', '', 'ready', 0, 0, ?)",
         [(run_id, render_time(datetime.now(UTC))) for run_id in living],
     )
-    queue.put_stamp(str(peek.stamp(receipts)))
+    queue.put_stamp(str(peek.stamp(receipts)), queue.epoch())
 
 
 def milliseconds(work: Callable[[], object]) -> float:

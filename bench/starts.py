@@ -53,7 +53,7 @@ def _fill(root: Path, runs: int) -> None:
             rows = [_copied(known[at % real], at) for at in range(begin, min(begin + BATCH, runs))]
             workspace.queue.apply(Change(index=rows), "bench")
         # Without it the next look would compare every row with git, and forget the copies.
-        workspace.queue.put_stamp(str(peek.stamp(workspace.paths.receipts)))
+        workspace.queue.put_stamp(str(peek.stamp(workspace.paths.receipts)), workspace.queue.epoch())
 
 
 def _copied(row: Indexed, number: int) -> Indexed:
