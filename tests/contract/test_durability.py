@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, gettempdir
 
 import pytest
 from tests.contract.ledgers import TickingClock, finished, git, impatient, open_git, record, start, step_draft
@@ -21,7 +21,7 @@ from hermes_workflows.store.ports import Entry
 pytestmark = pytest.mark.syncs
 
 needs_ext4 = pytest.mark.skipif(
-    not has_ordered_journal(Path(__file__)) or durability._sync_file_range is None, reason="not on ext4"
+    not has_ordered_journal(Path(gettempdir())) or durability._sync_file_range is None, reason="not on ext4"
 )
 
 
