@@ -258,6 +258,8 @@ def become(question: Mapping[str, Any], streams: Sequence[int] = (), telling: in
     code = 70
     try:
         os.setsid()
+        # A shell has what it puts into the background ignore Ctrl-C, these tests perhaps; a command does not.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         os.chdir(question["cwd"])
         os.environ.clear()
         os.environ.update(question["env"])
