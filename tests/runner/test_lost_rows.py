@@ -235,3 +235,23 @@ class Elsewhere(MemoryLedger):
     @property
     def home(self) -> str:
         return "elsewhere"
+
+
+def test_a_row_of_an_answered_call_brings_back_those_that_are_lost(desk: Desk) -> None:
+    desk.write("""
+@step
+def work(name: str) -> str:
+    effect(name)
+    return name
+
+@workflow
+async def flow() -> list[str]:
+    return await parallel([work("a"), work("b")])
+""")
+    desk.start()
+    desk.work(max_commands=1)
+    answered, lost = (row.work for row in desk.workspace.queue.work("wf"))
+    desk.work(max_commands=1)
+    desk.workspace.queue.apply(Change(offer=(answered,), withdraw=(("wf", lost.key), ("wf", ""))), "test")
+    desk.work()
+    assert (desk.effects(), desk.summary().result) == (["a", "b"], ["a", "b"])

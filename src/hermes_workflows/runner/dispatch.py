@@ -274,7 +274,8 @@ class Dispatcher:
             pending.finish.append(lease)
             if calls.changed_request(held, lease):
                 pending.offer.append(replace(work, fingerprint=held.live.outstanding[work.key].fingerprint))
-            elif held.end is not None:
+            elif held.end is not None or held.unoffered:
+                # Nobody else offers what a body that was rebuilt for this row waits for, should that be lost as well.
                 pending.offer.append(Work(work.run_id, "workflow"))
         elif is_poison_call(lease):
             # Its losses are told by the mark; whoever lifts that finds a row that counts anew.
