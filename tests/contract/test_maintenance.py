@@ -52,6 +52,21 @@ def test_it_takes_less_space_afterwards_and_everything_is_there(ledger: GitLedge
     assert problems(ledger) == []
 
 
+def test_a_run_is_packed_as_what_each_receipt_changed_beside_others_of_its_shape(ledger: GitLedger) -> None:
+    runs = [f"wf_{number}" for number in range(8)]
+    for run_id in runs:
+        start(ledger, run_id)
+    for number in range(40):
+        for run_id in runs:
+            record(ledger, run_id, step_draft(f"step-{number}", run_id))
+    workspace(ledger).maintain()
+    (index,) = (ledger.path / "objects" / "pack").glob("*.idx")
+    packed = (line.split() for line in git(ledger, "verify-pack", "-v", str(index)).splitlines())
+    sizes = [int(words[3]) for words in packed if words[1:2] == ["tree"]]
+    # Five folders a receipt, of which that of the steps has forty names at the end: 50 bytes each, 99 without paths.
+    assert sum(sizes) < 70 * len(sizes)
+
+
 def test_it_seals_what_has_finished_and_drops_old_refs(ledger: GitLedger) -> None:
     for number in range(5):
         finished(ledger, f"wf_{number}")
