@@ -188,6 +188,7 @@ def test_deciding_has_a_fixed_hash_seed_and_commands_keep_their_own(here: Place)
     assert here.run("status", "wf").json["result"] == {"body": "0", "command": "unset"}
 
 
+@pytest.mark.untraced
 def test_status_reads_neither_pydantic_nor_dulwich_nor_click(reviewed: Place) -> None:
     listed = [sys.executable, "-X", "importtime", "-m", "hermes_workflows"]
     said = reviewed.run("status", "wf", program=listed)

@@ -35,6 +35,7 @@ def brought_in(arguments: list[str], modules: set[str], folder: Path | None = No
     return done.stderr.split()
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"]])
 def test_help_brings_in_nothing_that_is_about_runs(arguments: list[str]) -> None:
     # Which version it is stands in a file of the installation, which is looked for with `pathlib`.
@@ -52,6 +53,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Place:
     return here
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("arguments", PLAIN, ids=" ".join)
 def test_a_plain_look_at_runs_waits_neither_for_click_nor_for_receipts(shown: Place, arguments: list[str]) -> None:
     assert brought_in(arguments, HEAVY | PARSERS, shown.root) == []
