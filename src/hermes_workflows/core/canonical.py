@@ -99,16 +99,17 @@ def check_depth(depth: int, limit: int) -> None:
         raise Refused(f"nested deeper than {limit}")
 
 
-def dumps(stored: Json) -> bytes:
+def dumps(stored: Json, *, encoded: bool = False) -> bytes:
     """The canonical bytes of a stored form: two-space indent, sorted keys, LF, final newline.
 
+    `encoded` is what `encode` has made: no NaN is looked for, which takes as long as writing.
     Raises `UnstorableValue`, with the place, for what `encode` would not have let through.
     """
     try:
         data = _layout(stored)
     except TypeError:
         return _dumps_with_care(stored)
-    if _TOO_DEEP in data or hides_null(data, stored):
+    if _TOO_DEEP in data or (not encoded and hides_null(data, stored)):
         return _dumps_with_care(stored)
     return data
 

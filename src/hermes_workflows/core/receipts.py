@@ -338,7 +338,7 @@ class Draft:
 
     def render(self, seq: int) -> bytes:
         """The bytes of the file; seq is known only inside the compare-and-swap that appends it."""
-        return dumps({**self.stored, "execution": {**self.stored["execution"], "seq": seq}})
+        return dumps({**self.stored, "execution": {**self.stored["execution"], "seq": seq}}, encoded=True)
 
 
 def draft(receipt: Receipt, author: Author, limits: Limits | None = None) -> Draft:
