@@ -84,10 +84,10 @@ def receipt_trailers(run_id: str, receipt: Receipt) -> dict[str, str]:
         "Kind": receipt.kind,
         "Status": receipt.status,
         "Seq": str(receipt.seq),
-        # Whom the run was started from, and the commit of that run.
-        "Source": one_line((receipt.execution.source or {}).get("run", "")),
-        "Commit": one_line((receipt.execution.source or {}).get("commit", "")),
     }
+    if source := receipt.execution.source:
+        # Whom the run was started from, and the commit of that run.
+        values |= {"Source": one_line(source.get("run", "")), "Commit": one_line(source.get("commit", ""))}
     return {name: value for name, value in values.items() if value}
 
 
