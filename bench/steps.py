@@ -73,7 +73,8 @@ def _growth(name: str, steps: int, ours: list[dict[str, Any]]) -> Iterator[Row]:
 
 def fan_out(place: Place) -> Iterator[Row | Missing]:
     for steps in place.sizes.fan_out:
-        name, what = f"fan-out-{steps}", f"one `parallel` of {steps:,} trivial steps, --concurrency {FAN_OUT_CONCURRENCY}"
+        name = f"fan-out-{steps}"
+        what = f"one `parallel` of {steps:,} trivial steps, --concurrency {FAN_OUT_CONCURRENCY}"
         ours = [measured(place, "fan_out", steps, FAN_OUT_CONCURRENCY) for _ in range(place.sizes.rounds)]
         aim = Aim("at least", FAN_OUT_A_SECOND)
         yield Row(name, what, "a fixed number", _each(ours, "per_second"), "/s", aim, _rates(ours))
