@@ -82,6 +82,10 @@ class Ran:
         return self.status == OPEN
 
 
+# What is known of a call that nothing is known of.
+_NOTHING = vars(Ran("", ""))
+
+
 @dataclass(frozen=True)
 class Branch:
     """A scope: its own calls and the scopes below it, in the order in which they first appear."""
@@ -157,11 +161,11 @@ def grown(known: Ran | None, receipt: Receipt) -> Ran:
     execution = receipt.execution
     ran = vars(known) if known else _asked_for(receipt)
     # Made once: a frozen object of this size takes longer than everything else that is done for most receipts.
-    new: dict[str, Any] = {"seq": receipt.seq, "child": ran.get("child") or execution.child}
+    new: dict[str, Any] = {"seq": receipt.seq, "child": ran["child"] or execution.child}
     if execution.attempt:
-        new["attempts"] = max(ran.get("attempts", 0), execution.attempt)
+        new["attempts"] = max(ran["attempts"], execution.attempt)
     if execution.usage:
-        new["usage"] = added(ran.get("usage", {}), execution.usage.model_dump())
+        new["usage"] = added(ran["usage"], execution.usage.model_dump())
     if receipt.role is Role.RESULT:
         new.update(_ended(ran, receipt))
     elif receipt.kind == "review" and receipt.role is Role.NOTE:
@@ -172,7 +176,7 @@ def grown(known: Ran | None, receipt: Receipt) -> Ran:
 def _asked_for(receipt: Receipt) -> dict[str, Any]:
     """What the first receipt of a call says of it."""
     after = receipt.execution.requested_after
-    return {"key": receipt.key, "kind": receipt.kind, "name": name_of(receipt), "after": after}
+    return {**_NOTHING, "key": receipt.key, "kind": receipt.kind, "name": name_of(receipt), "after": after}
 
 
 def tree_of(calls: Iterable[Ran]) -> Branch:
@@ -245,7 +249,7 @@ def _ended(ran: Mapping[str, Any], receipt: Receipt) -> dict[str, Any]:
     return {
         "name": ran["name"] or name_of(receipt),
         "status": receipt.status,
-        "seconds": _seconds(ran.get("since"), execution),
+        "seconds": _seconds(ran["since"], execution),
         "error": receipt.error.message if receipt.error else None,
         "exit_code": _exit_code(receipt),
         "mock": bool(execution.mock),
