@@ -54,6 +54,14 @@ def open_git(folder: Path, **options: Any) -> GitLedger:
     return GitLedger.open(folder / "workflows.git", **{**settings, **options})
 
 
+def with_one_step(folder: Path) -> GitLedger:
+    """A repository with one living run, `wf_a`, of which a single step is recorded."""
+    made = open_git(folder)
+    start(made)
+    record(made, "wf_a", step_draft("one", "first"))
+    return made
+
+
 def impatient(**options: Any) -> Patience:
     """Waits for others as long as a test can, instead of as long as a person would."""
     return Patience(**{"ours": 5.0, "theirs": 0.3, "stale": 0.05, "pause": 0.001, **options})

@@ -8,11 +8,12 @@ import shlex
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.contract.ledgers import git, open_git, record, start, step_draft
+from tests.contract.ledgers import git, with_one_step
 from tests.contract.queues import beat
 from tests.contract.workspaces import Desk, desk
 
@@ -31,11 +32,8 @@ RUN = "refs/runs/wf_a"
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> Iterator[GitLedger]:
-    made = open_git(tmp_path)
-    start(made)
-    record(made, "wf_a", step_draft("one", "first"))
-    yield made
-    made.close()
+    with closing(with_one_step(tmp_path)) as made:
+        yield made
 
 
 def found(ledger: GitLedger) -> list[Finding]:

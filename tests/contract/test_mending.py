@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 
 import pytest
-from tests.contract.ledgers import end_draft, finished, git, open_git, record, start, step_draft
+from tests.contract.ledgers import end_draft, finished, git, open_git, record, start, step_draft, with_one_step
 
 from hermes_workflows.errors import StoreFailure, TemporarilyLocked
 from hermes_workflows.store import damage, peek
@@ -23,11 +23,8 @@ RUN = "refs/runs/wf_a"
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> Iterator[GitLedger]:
-    made = open_git(tmp_path)
-    start(made)
-    record(made, "wf_a", step_draft("one", "first"))
-    yield made
-    made.close()
+    with closing(with_one_step(tmp_path)) as made:
+        yield made
 
 
 @pytest.fixture
