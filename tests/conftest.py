@@ -55,7 +55,8 @@ def _every_run_is_decided_again(request: pytest.FixtureRequest, monkeypatch: pyt
 def _syncs_are_only_counted(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Marked `syncs`, a test waits for the disk."""
     if not request.node.get_closest_marker("syncs"):
-        monkeypatch.setattr(os, "fsync", lambda descriptor: None)
+        for name in ("fsync", "fdatasync"):
+            monkeypatch.setattr(os, name, lambda descriptor: None)
         monkeypatch.setattr(durability, "_sync_file_range", lambda *_: 0)
         if memory.is_used():
             monkeypatch.setattr(durability, "has_ordered_journal", memory.is_ordered_on_disk)

@@ -235,7 +235,7 @@ def _let_the_disk_be() -> None:
     durability._sync_file_range = lambda *_: 0
     if memory.is_used():
         durability.has_ordered_journal = memory.is_ordered_on_disk
-    os.fsync = lambda descriptor: None  # type: ignore[assignment]
+    os.fsync = os.fdatasync = lambda descriptor: None  # type: ignore[assignment]
 
 
 def _listen(address: str) -> int:

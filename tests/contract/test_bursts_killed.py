@@ -25,7 +25,7 @@ from hermes_workflows.store.index import all_indexed, refresh, refresh_all
 from hermes_workflows.store.queue_port import Change, Claim
 from hermes_workflows.store.sqlite_queue import SqliteQueue
 
-_DECISIVE = ("fsync", "link", "rename", "replace")
+_DECISIVE = ("fsync", "fdatasync", "link", "rename", "replace")
 _CALLS = ("open", "pwrite", "ftruncate", "unlink", "mkdir", "utime", "close", "write", *_DECISIVE)
 _ACKNOWLEDGE = os.write
 _AT_LEAST = 20

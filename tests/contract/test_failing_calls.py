@@ -19,7 +19,7 @@ from hermes_workflows.store.ports import Entry
 
 _CALLS = (
     *("open", "write", "pwrite", "ftruncate", "link", "rename", "unlink"),
-    *("mkdir", "makedirs", "stat", "utime", "fsync"),
+    *("mkdir", "makedirs", "stat", "utime", "fsync", "fdatasync"),
 )
 # How many calls lie between two that fail here; `make soak` has each of them fail.
 _APART = int(os.environ.get("FAILING_CALLS_APART", "7"))

@@ -40,7 +40,8 @@ class Camera:
         self._kept: dict[int, bytes] = {}
         for name in _CHANGES:
             monkeypatch.setattr(os, name, self._seen(name, getattr(os, name)))
-        monkeypatch.setattr(os, "fsync", self._synced(os.fsync))
+        for name in ("fsync", "fdatasync"):
+            monkeypatch.setattr(os, name, self._synced(getattr(os, name)))
         monkeypatch.setattr(durability, "_write_out", self._written_out(durability._write_out))
 
     def _seen(self, name: str, real: Callable[..., Any]) -> Callable[..., Any]:

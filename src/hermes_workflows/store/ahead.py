@@ -205,7 +205,7 @@ class Ahead:
         size = burst.file.size
         try:
             burst.file.append(bytes.fromhex(old), bytes.fromhex(tip), batch.objects)
-            self._disk.sync_file(burst.file.descriptor)
+            self._disk.sync_content(burst.file.descriptor)
             if burst.tip == burst.old:
                 self._disk.sync_folder(self._folder)
         except OSError:
@@ -390,10 +390,9 @@ def _is_wanted(burst: _Burst) -> bool:
 def _state(path: str) -> tuple[int, int] | None:
     """What changes when a burst goes on, or is another one."""
     try:
-        found = os.stat(path)
+        return os.stat(path).st_ino, peek.extent(path)
     except OSError:
         return None
-    return found.st_ino, found.st_size
 
 
 def _touch(path: str) -> None:

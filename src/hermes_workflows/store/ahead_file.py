@@ -4,6 +4,8 @@
     ( length of what follows the hash, 4 bytes | its SHA-1 | old commit | new commit | ( kind | length | body )* )*
 
 It lies in `hermes/ahead`, named by the hash of the run's id, from the first receipt of a burst until git has them all.
+What follows the records are zeros: room for the next ones, since a sync of what is written over something takes half
+as long as one that makes a file longer.
 Its writer holds a lock on it for as long. A file that can be locked was left by a writer that died, and whoever meets
 it puts what it holds into git. A record that a crash has cut short ends the file: it was never acknowledged.
 """
@@ -32,6 +34,7 @@ _ID = 20
 _HEADER_SIZE = 128
 LARGEST = 64 << 20
 """Bytes of a record: more than a receipt with its files may have (a batch of many goes into git)."""
+_LEAST_ROOM, _MOST_ROOM = 16 << 10, 512 << 10
 # A run's first commit has no commit before it; then there is no burst yet, so this only guards the format.
 _LENGTH = struct.Struct(">L")
 
@@ -55,7 +58,7 @@ class AheadFile:
 
     def __init__(self, descriptor: int, path: str) -> None:
         self._descriptor = descriptor
-        self._end = os.fstat(descriptor).st_size
+        self._end = self._room = os.fstat(descriptor).st_size
         self.path = path
 
     @classmethod
@@ -121,7 +124,7 @@ class AheadFile:
 
     def take_back(self, size: int) -> None:
         """Let the next record begin at `size` again: what stands there was not acknowledged, and shall not be found."""
-        self._end = size
+        self._end = self._room = size
         with contextlib.suppress(OSError):
             os.ftruncate(self._descriptor, size)
 
@@ -152,15 +155,20 @@ class AheadFile:
 
     @property
     def size(self) -> int:
-        """In bytes."""
+        """Bytes of what is recorded."""
         return self._end
 
     def _write(self, data: bytes) -> None:
-        view = memoryview(data)
+        end = self._end + len(data)
+        if end > self._room:
+            self._room = end + min(max(end, _LEAST_ROOM), _MOST_ROOM)
+            data += bytes(self._room - end)
+        view, position = memoryview(data), self._end
         while view:
-            done = os.pwrite(self._descriptor, view, self._end)
-            self._end += done
+            done = os.pwrite(self._descriptor, view, position)
+            position += done
             view = view[done:]
+        self._end = end
 
 
 def _records(descriptor: int, position: int) -> Iterator[Record]:

@@ -17,6 +17,9 @@ RUNS = "refs/runs/"
 LEDGER = "refs/heads/ledger"
 REMOTES = "refs/remotes/"
 AHEAD = "hermes/ahead"
+# A record begins with its length, of 4 bytes, and a hash.
+_BEFORE_A_RECORD = 24
+_LONGEST_HEADER = 512
 
 _COMMIT_ID = re.compile(rb"[0-9a-f]{40}\n?\Z")
 _WORKSPACE = re.compile(rb"^\[hermes\][^\[]*?^\s*workspace\s*=\s*\"?([0-9A-Za-z._-]+)", re.MULTILINE)
@@ -84,7 +87,7 @@ def stamp(repository: Path) -> Stamp:
     so two updates within one tick of the file system's clock differ as well. Bursts only grow until git has them.
     """
     # Bursts first: one that lands while we look has moved its ref by the time that we look there.
-    ahead = sum(_stat(repository / AHEAD / name)[2] for name in bursts(repository))
+    ahead = sum(extent(f"{repository}/{AHEAD}/{name}") for name in bursts(repository))
     refs = (*_stat(repository / RUNS), *_stat(repository / "packed-refs"), *_stat(repository / "refs/heads"))
     return (*refs, ahead)
 
@@ -101,6 +104,23 @@ def bursts(repository: Path | str) -> list[str]:
         return [name for name in os.listdir(f"{repository}/{AHEAD}") if "." not in name]
     except (FileNotFoundError, NotADirectoryError):
         return []
+
+
+def extent(burst: str) -> int:
+    """Where the records of a burst's file end, in bytes (`ahead_file`): its size says only how much room there is."""
+    try:
+        descriptor = os.open(burst, os.O_RDONLY | os.O_NONBLOCK)
+    except OSError:
+        return 0
+    try:
+        end = os.pread(descriptor, _LONGEST_HEADER, 0).find(b"\n") + 1
+        while length := int.from_bytes(os.pread(descriptor, 4, end)):
+            end += _BEFORE_A_RECORD + length
+    except OSError:
+        return 0
+    finally:
+        os.close(descriptor)
+    return end
 
 
 def _stat(path: Path) -> Stamp:
