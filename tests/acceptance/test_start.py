@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -79,3 +80,16 @@ def test_a_list_without_an_index_asks_the_receipts(tmp_path: Path) -> None:
     here.start("first")
     here.sqlite.unlink()
     assert [run["workflow_id"] for run in here.run("list").json] == ["first"]
+
+
+@pytest.mark.untraced
+@pytest.mark.parametrize("command", ["replay", "fork", "retry", "reproduce"])
+def test_a_process_that_gets_another_hash_seed_has_imported_nothing_in_vain(command: str) -> None:
+    code = f"""import os, sys
+os.execve = lambda *_: sys.exit(" ".join({HEAVY | PARSERS} & set(sys.modules)) or None)
+sys.argv = ["hermes-workflows", "{command}", "one"]
+from hermes_workflows.cli.main import main
+main()"""
+    environment = {**os.environ, "PYTHONHASHSEED": "random"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

@@ -70,13 +70,14 @@ def replay(
 
     Nothing is executed and nothing is written. Exit code 6 when a run would be decided otherwise.
     """
-    from ..runner.replaying import Wanted, replay_all
-    from .guard import guarded
     from .hashseed import fix_hash_seed
-    from .replays import replays_document, replays_markdown, replays_text
 
     _check(runs, every or workflow is not None or last is not None or fetched)
     fix_hash_seed(scope.session)
+    from ..runner.replaying import Wanted, replay_all
+    from .guard import guarded
+    from .replays import replays_document, replays_markdown, replays_text
+
     wanted = Wanted(runs, workflow, last, fetched)
     with _receipts(scope) as workspaces, _decider(scope.session) as decider:
         redactors = lambda: [each.redactor for each in workspaces]  # noqa: E731  # asked for at each line

@@ -64,17 +64,18 @@ def accept(
     scope: Scope, run: str, key: str | None, every: bool, why: str, as_manual: bool, by: str | None, kind: Any
 ) -> None:
     """Keep a recorded answer although the present code asks otherwise, and let the run go on."""
-    from ..runner.accepting import Wish
-    from ..runner.accepting import accept as keep
     from .hashseed import fix_hash_seed
-    from .people import provenance
-    from .run import warn_of_split
 
     if (key is None) != every:
         raise InvalidInput("what is to be accepted?", hint="name a KEY, or pass --all")
     if not why.strip():
         raise InvalidInput("--why says nothing", hint="say why the recorded answer still holds")
     fix_hash_seed(scope.session)
+    from ..runner.accepting import Wish
+    from ..runner.accepting import accept as keep
+    from .people import provenance
+    from .run import warn_of_split
+
     person = provenance(by, kind)
     with scope.open(scope.holding(run)) as workspace:
         name = workspace.resolve(run)

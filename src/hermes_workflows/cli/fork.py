@@ -60,15 +60,16 @@ def fork(
 @scoped
 def retry(scope: Scope, run: str, run_id: str | None, by: str | None) -> None:
     """Try again: a stuck run in place, a failed or cancelled one by a fork of it."""
+    from .hashseed import fix_hash_seed
+
+    fix_hash_seed(scope.session)
     from ..runner.forking import Forked, Wish, retry_id
     from ..runner.forking import retry as again
     from .guard import guarded
-    from .hashseed import fix_hash_seed
     from .run import warn_of_split
     from .seen import Shown
     from .show import run_document, status_text
 
-    fix_hash_seed(scope.session)
     with scope.open(scope.holding(run)) as workspace:
         found = workspace.find(run)
         wish = Wish(found, run_id or retry_id(workspace, found.run_id), _who(by, None))

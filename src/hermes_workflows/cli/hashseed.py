@@ -7,20 +7,31 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from .session import Session
+if TYPE_CHECKING:
+    from .session import Session
 
 # What commands get back, so that nobody's program notices (runner/environment.py reads it).
 _ORIGINAL = "HERMES_WORKFLOWS_ORIGINAL_HASHSEED"
 
 
 def fix_hash_seed(session: Session) -> None:
-    """Replace this process by one with the fixed seed; returns when it has it already, or is not ours to replace."""
-    environment = session.environment
-    if environment.get("PYTHONHASHSEED") == "0" or not session.own_process:
+    """Replace this process by one with the fixed seed; returns when it has it already, or is not ours to replace.
+
+    To be called before anything else is imported, which the next process would import once more.
+    """
+    if session.own_process:
+        start_again(session.arguments, session.environment)
+
+
+def start_again(arguments: Sequence[str], environment: Mapping[str, str]) -> None:
+    """The same for a process that is nothing but this command."""
+    if environment.get("PYTHONHASHSEED") == "0":
         return
     changed = {"PYTHONHASHSEED": "0", _ORIGINAL: environment.get("PYTHONHASHSEED", "")}
-    command = [sys.executable, *_interpreter_options(), "-m", "hermes_workflows", *session.arguments]
+    command = [sys.executable, *_interpreter_options(), "-m", "hermes_workflows", *arguments]
     sys.stdout.flush()
     sys.stderr.flush()
     os.execve(sys.executable, command, {**environment, **changed})

@@ -10,6 +10,9 @@ import os
 import sys
 from collections.abc import Sequence
 
+# These decide whatever they are asked for; their own modules see to those who decide only sometimes.
+_DECIDING = ("fork", "replay", "reproduce", "retry")
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code (DESIGN §5). `argv` is without the program's name."""
@@ -24,9 +27,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         if (document := quick.answer(arguments)) is not None:
             return _write(document)
+    own_process = argv is None or _is_script(arguments)
+    if own_process and arguments and arguments[0] in _DECIDING:
+        from .hashseed import start_again
+
+        start_again(arguments, os.environ)
     from .commands import run_command
 
-    return run_command(arguments, own_process=argv is None or _is_script(arguments))
+    return run_command(arguments, own_process=own_process)
 
 
 def _write(document: bytes) -> int:

@@ -34,14 +34,15 @@ def reproduce(scope: Scope, run: str, run_id: str, reuse: str, at_recorded_code:
     It is executed here until it ends or waits. With --reuse, results of these kinds are taken over by key and request,
     and the rest runs again.
     """
+    from .hashseed import fix_hash_seed
+
+    fix_hash_seed(scope.session)
     from ..core.comparison import compare
     from ..runner.reproducing import Reproduction
     from ..runner.reproducing import reproduce as begin
     from .guard import guarded
-    from .hashseed import fix_hash_seed
     from .runner import drain
 
-    fix_hash_seed(scope.session)
     with scope.open(scope.holding(run)) as workspace:
         found = workspace.find(run)
         wish = Reproduction(found, run_id, tuple(filter(None, reuse.split(","))), at_recorded_code)

@@ -48,16 +48,16 @@ def run(
 
     An id that exists shows its state when the input is the same, and is a conflict when it is not.
     """
+    if drain:
+        from .hashseed import fix_hash_seed
+
+        fix_hash_seed(scope.session)
     from ..loader import Loader
     from ..starting import check_deadline, check_start
     from .guard import guarded
     from .inputs import read_json
     from .times import deadline_of
 
-    if drain:
-        from .hashseed import fix_hash_seed
-
-        fix_hash_seed(scope.session)
     entry = scope.registry.workflows.get(workflow)
     paths = scope.paths(entry.db if entry else None)
     given = None if text is None else read_json(text, "--input-json")

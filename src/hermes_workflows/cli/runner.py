@@ -154,11 +154,11 @@ def drain(session: Session, workspace: Workspace) -> None:
 
 
 def _work(session: Session, *, config: str | None, dbs: Sequence[str], once: bool = False, **options: Any) -> int:
+    fix_hash_seed(session)
     from ..loader import Loader
     from ..runner.supervisor import Supervisor
     from ..runner.worker import Runner, RunnerOptions
 
-    fix_hash_seed(session)
     if session.own_process:
         # A watchdog ends a process that hangs by SIGABRT: then it says where every thread of it was.
         faulthandler.enable(file=2)
