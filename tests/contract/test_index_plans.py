@@ -40,6 +40,10 @@ def test_runs_that_no_row_would_move_are_looked_for_among_the_unfinished_ones(co
     assert "SCAN" not in read
 
 
+def test_the_open_questions_of_ended_runs_are_found_among_their_own(connection: sqlite3.Connection) -> None:
+    assert "SEARCH reviews USING PRIMARY KEY (run_id=?)" in plan(connection, sql.OPEN_REVIEWS, run_ids='["r"]')
+
+
 @pytest.mark.parametrize(
     ("wanted", "read"),
     [

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from copy import copy
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -22,7 +21,7 @@ from .usages import Sum, added, added_for
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from .receipts import Receipt
+    from .receipts import Receipt, Usage
 
 # How many of its newest receipts a run's row tells by itself, and characters of an error among them.
 EVENTS = 10
@@ -115,12 +114,24 @@ class RunSummary:
     def apply(self, receipts: Iterable[Receipt]) -> RunSummary:
         """The sum with these receipts, in seq order."""
         # A copy that nobody else has yet takes all of them; a new one for each was half of the time.
-        summary = copy(self)
+        summary = object.__new__(RunSummary)
+        facts = vars(summary)
+        facts.update(vars(self))
         newest: deque[Event | Receipt] = deque(self.recent, EVENTS)
+        latest = receipt = None
         for receipt in receipts:
-            vars(summary).update(_changed(summary, receipt))
+            _take(summary, facts, receipt)
             newest.append(receipt)
-        vars(summary)["recent"] = tuple(each if isinstance(each, Event) else event_of(each) for each in newest)
+            if (moment := _moment(receipt)) and (latest is None or moment > latest):
+                latest = moment
+        if receipt is None:
+            return summary
+        facts["seq"] = receipt.seq
+        # What is rendered is cut to milliseconds, and still is in the order of the moments.
+        facts["updated_at"] = max(_text(latest) or "", self.updated_at or "") or None
+        facts["recent"] = tuple(each if isinstance(each, Event) else event_of(each) for each in newest)
+        if not summary.ended:
+            facts["status"] = "waiting" if summary.open_reviews else "running"
         return summary
 
     def to_json(self) -> dict[str, Any]:
@@ -139,39 +150,33 @@ def summarize(run_id: str, receipts: Iterable[Receipt]) -> RunSummary:
     return RunSummary(run_id).apply(receipts)
 
 
-def _changed(summary: RunSummary, receipt: Receipt) -> _Changes:
-    """What a receipt changes, except the newest events."""
+def _take(summary: RunSummary, facts: _Changes, receipt: Receipt) -> None:
+    """Add one receipt to `facts`, the attributes of `summary`; what only the last one decides is left to `apply`."""
     place = layout.place(receipt.path)
     assert place is not None  # a receipt is only made for a path of the table
-    handler = _HANDLERS.get(place.family)
-    changes = handler(summary, receipt) if handler else {}
-    if not summary.ended and "status" not in changes:
-        changes["status"] = "waiting" if changes.get("open_reviews", summary.open_reviews) else "running"
-    moment = _text(receipt.execution.finished_at or receipt.execution.started_at)
-    if moment and moment > (summary.updated_at or ""):
-        changes["updated_at"] = moment
-    changes.update(_usage(summary, receipt), seq=receipt.seq, receipts=summary.receipts + 1)
-    return changes
+    if handler := _HANDLERS.get(place.family):
+        facts.update(handler(summary, receipt))
+    if (used := receipt.execution.usage) is not None:
+        facts.update(_usage(summary, receipt.key, used))
+    facts["receipts"] += 1
 
 
 def event_of(receipt: Receipt) -> Event:
-    moment = receipt.execution.finished_at or receipt.execution.started_at
     error = " ".join(receipt.error.message.split())[:_ERROR] if receipt.error else None
-    return Event(receipt.seq, _text(moment), receipt.kind, receipt.key, receipt.status, error)
+    return Event(receipt.seq, _text(_moment(receipt)), receipt.kind, receipt.key, receipt.status, error)
+
+
+def _moment(receipt: Receipt) -> datetime | None:
+    return receipt.execution.finished_at or receipt.execution.started_at
 
 
 def _text(moment: datetime | None) -> str | None:
     return render_time(moment) if moment else None
 
 
-def _usage(summary: RunSummary, receipt: Receipt) -> _Changes:
-    if receipt.execution.usage is None:
-        return {}
-    used = receipt.execution.usage.model_dump()
-    return {
-        "usage": added(summary.usage, used),
-        "usage_by_call": added_for(summary.usage_by_call, receipt.key, used),
-    }
+def _usage(summary: RunSummary, key: str, usage: Usage) -> _Changes:
+    used = usage.model_dump()
+    return {"usage": added(summary.usage, used), "usage_by_call": added_for(summary.usage_by_call, key, used)}
 
 
 # What one receipt of a family changes, besides what every receipt does.
@@ -281,7 +286,7 @@ def _pause(receipt: Receipt) -> Mapping[str, str]:
 
 
 def _but(keys: tuple[str, ...], key: str) -> tuple[str, ...]:
-    return tuple(each for each in keys if each != key)
+    return tuple(each for each in keys if each != key) if key in keys else keys
 
 
 def _request(summary: RunSummary, receipt: Receipt) -> _Changes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from sqlite3 import Connection
 from typing import TYPE_CHECKING
@@ -22,22 +22,22 @@ from .rows import (
     stuck_of,
     withdrawn,
 )
-from .texts import load
+from .texts import dump, load
 
 if TYPE_CHECKING:
     from ..core.summary import RunSummary
     from .wanted import Wanted, WantedReviews
 
 
-def put(connection: Connection, rows: Iterable[Indexed]) -> None:
+def put(connection: Connection, rows: Sequence[Indexed]) -> None:
     for indexed in rows:
         values = run_values(indexed)
         if connection.execute(sql.PUT_RUN_AGAIN, values).rowcount == 0:
             connection.execute(sql.PUT_RUN, values)
         for review in indexed.reviews:
             _put_review(connection, review, indexed.summary.workflow)
-        if indexed.summary.ended:
-            _close(connection, indexed.summary)
+    if ended := [indexed.summary for indexed in rows if indexed.summary.ended]:
+        _close(connection, ended)
 
 
 def _put_review(connection: Connection, review: ReviewRow, workflow: str) -> None:
@@ -46,13 +46,14 @@ def _put_review(connection: Connection, review: ReviewRow, workflow: str) -> Non
     connection.execute(sql.PUT_REVIEW, review_values(known, workflow))
 
 
-def _close(connection: Connection, run: RunSummary) -> None:
+def _close(connection: Connection, runs: Sequence[RunSummary]) -> None:
     """An ended run waits for nobody and is stuck at nothing."""
-    run_id = run.run_id
-    connection.execute(sql.UNSTUCK, {"run_id": run_id})
-    connection.execute(sql.DROP_BODY, {"run_id": run_id})
-    for row in connection.execute(sql.OPEN_REVIEWS, {"run_id": run_id}).fetchall():
-        connection.execute(sql.PUT_REVIEW, review_values(withdrawn(review_of(row)), run.workflow))
+    for statement in (sql.UNSTUCK, sql.DROP_BODY):
+        connection.executemany(statement, [{"run_id": run.run_id} for run in runs])
+    workflows = {run.run_id: run.workflow for run in runs}
+    for row in connection.execute(sql.OPEN_REVIEWS, {"run_ids": dump(list(workflows))}).fetchall():
+        review = review_of(row)
+        connection.execute(sql.PUT_REVIEW, review_values(withdrawn(review), workflows[review.run_id]))
 
 
 def put_stuck(connection: Connection, marks: Iterable[Stuck], now: str) -> None:

@@ -163,7 +163,9 @@ PUT_REVIEW = """
 INSERT OR REPLACE INTO reviews (run_id, key, status, requested_at, workflow, assignee, review)
 VALUES (:run_id, :key, :status, :requested_at, :workflow, :assignee, :review)
 """
-OPEN_REVIEWS = "SELECT review FROM reviews WHERE run_id = :run_id AND status = 'open'"
+OPEN_REVIEWS = """
+SELECT review FROM json_each(:run_ids) CROSS JOIN reviews ON run_id = json_each.value AND status = 'open'
+"""
 RUN = "SELECT tip, folder, sealed, summary, waiting_on FROM runs WHERE run_id = :run_id"
 RUNS = """
 SELECT tip, folder, sealed, summary, waiting_on FROM runs WHERE run_id IN (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import binascii
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from .database import DatabaseGone
@@ -15,6 +16,12 @@ _ESCAPED = "$"
 
 def dump(value: Any) -> str:
     """Raises TypeError for what no receipt holds."""
+    import orjson  # noqa: PLC0415  # the fast `status` only loads
+
+    options = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
+    # A fifth of json's time. Bytes, large integers and lone surrogates are left to that.
+    with suppress(TypeError):
+        return orjson.dumps(value, _as_dict, options).decode()
     try:
         return json.dumps(value, separators=(",", ":"), default=_as_dict)
     except _HasBytes:
