@@ -42,7 +42,8 @@ def test_a_document_says_the_same_and_holds_nothing_that_a_terminal_obeys(docume
     written = as_json(document).decode()
     assert written == plain(written)
     assert "\n" not in written
-    assert json.loads(written) == document
+    # Escaped one by one, the two halves of a surrogate pair are read as one character.
+    assert json.loads(written) == json.loads(json.dumps(document))
     assert escaped_json(written) == written
 
 

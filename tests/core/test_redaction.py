@@ -11,6 +11,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hermes_workflows.core.encoding import Plain
 from hermes_workflows.core.redaction import RedactingStream, Redactor
@@ -250,6 +252,43 @@ def test_two_keys_that_become_one_keep_their_values() -> None:
 def test_a_clean_value_is_the_same_object() -> None:
     value: Plain = {"text": "nothing here", "list": [1, 2.5, None, b"x"]}
     assert hidden(TOKEN).plain(value) is value
+
+
+def test_a_text_that_was_once_without_secrets_is_looked_at_again_by_who_knows_more() -> None:
+    value: Plain = {"name": "swordfish", "4711": ["swordfish"]}
+    redactor = hidden(TOKEN)
+    assert redactor.plain(value) is value
+    assert redactor.plain(value) is value
+    assert redactor.extended({"NEW": "swordfish"}).plain(value) == {
+        "name": "[redacted:NEW]",
+        "4711": ["[redacted:NEW]"],
+    }
+    assert redactor.plain({"name": TOKEN, "swordfish": b"swordfish"}) == {
+        "name": "[redacted:PW]",
+        "swordfish": b"swordfish",
+    }
+
+
+_TEXTS = st.sampled_from(["name", "swordfish", "a sword", "fish", "x" * 65, TOKEN, f"is {TOKEN}", GITHUB, "4711"])
+_VALUES = st.recursive(
+    _TEXTS | st.sampled_from([None, True, 4711, 1.5, b"fish", TOKEN.encode()]),
+    lambda each: st.lists(each, max_size=3) | st.dictionaries(_TEXTS, each, max_size=3),
+)
+
+
+@given(st.lists(_VALUES, max_size=6))
+def test_what_was_looked_at_before_changes_nothing(values: list[Plain]) -> None:
+    redactor = Redactor({"PW": TOKEN, "PIN": "4711"})
+    assert [redactor.plain(value) for value in values] == [
+        Redactor({"PW": TOKEN, "PIN": "4711"}).plain(value) for value in values
+    ]
+
+
+def test_of_the_texts_that_were_looked_at_few_and_short_ones_are_remembered() -> None:
+    redactor = hidden(TOKEN)
+    for number in range(5000):
+        redactor.plain([f"text {number}", "long " * 20 + str(number)])
+    assert sum(map(len, redactor._known)) < 30_000
 
 
 def test_extended_knows_old_and_new_secrets() -> None:

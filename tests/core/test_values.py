@@ -42,7 +42,7 @@ from tests.core.kinds import (
 )
 
 from hermes_workflows.core.encoding import decode, dumps, encode, parse
-from hermes_workflows.core.values import check_schema, codec_for, plain
+from hermes_workflows.core.values import ValueMismatch, check_schema, codec_for, plain
 from hermes_workflows.errors import InvalidInput, UnstorableValue
 
 
@@ -332,3 +332,22 @@ def test_a_union_that_its_author_decides_is_read_by_the_label() -> None:
 def test_a_null_beside_an_integer_that_no_float_holds_stays_one() -> None:
     value = {"nothing": None, "many": 10**400}
     assert codec_for(dict[str, int | None]).from_plain(value) == value
+
+
+_NUMBERS = st.integers() | st.integers(min_value=2**58, max_value=2**70) | st.floats()
+_SCALARS = st.one_of(st.booleans(), _NUMBERS, _NUMBERS.map(lambda number: -number), st.text(), st.none())
+
+
+@pytest.mark.parametrize("tp", [bool, int, float, str])
+@given(_SCALARS)
+def test_a_scalar_is_read_and_written_as_inside_of_a_list(tp: Any, value: Any) -> None:
+    # A list always takes the long way, through pydantic.
+    codec, long_way = codec_for(tp), codec_for(list[tp])
+    for one, of_list in ((codec.to_plain, long_way.to_plain), (codec.from_plain, long_way.from_plain)):
+        try:
+            expected = repr(of_list([value]))
+        except (ValueMismatch, UnstorableValue):
+            with pytest.raises((ValueMismatch, UnstorableValue)):
+                one(value)
+        else:
+            assert repr([one(value)]) == expected

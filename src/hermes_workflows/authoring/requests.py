@@ -29,7 +29,12 @@ def part(name: str, write: Callable[[T], Plain], value: T) -> Plain:
     try:
         return write(value)
     except UnstorableValue as error:
-        raise UnstorableValue(f"/{name}{error.path}", error.reason, hint=error.hint) from None
+        raise placed(name, error) from None
+
+
+def placed(name: str, error: UnstorableValue) -> UnstorableValue:
+    """The same error about a part, with its place in the whole."""
+    return UnstorableValue(f"/{name}{error.path}", error.reason, hint=error.hint)
 
 
 def relative(what: str, path: str | PurePath) -> str:

@@ -12,8 +12,8 @@ from ..core.calls import Call, CallSpec
 from ..core.encoding import Plain
 from ..core.retry import Retry
 from ..core.values import TypeCodec, ValueMismatch, codec_for
-from ..errors import AuthoringError, InvalidInput, StepFailed, StepTimedOut
-from .requests import check_seconds, part, request_of
+from ..errors import AuthoringError, InvalidInput, StepFailed, StepTimedOut, UnstorableValue
+from .requests import check_seconds, placed, request_of
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -96,7 +96,9 @@ class Step(Generic[P, T]):
 
     def _argument(self, name: str, value: Any) -> Plain:
         try:
-            return part(f"arguments/{name}", lambda each: self._encode(name, each), value)
+            return self._encode(name, value)
+        except UnstorableValue as error:
+            raise placed(f"arguments/{name}", error) from None
         except ValueMismatch as error:
             raise InvalidInput(f"step {self.fn.__name__}: argument {name!r} {error.message}", hint=error.hint) from None
 

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from ..errors import CallFailed, NotInAWorkflow, UnstorableValue
 from .encoding import Plain
@@ -39,8 +38,7 @@ def current_run(what: str) -> LiveRun:
     return loop.owner  # type: ignore[return-value]  # the owner of a BodyLoop is always its LiveRun
 
 
-@dataclass(frozen=True)
-class CallSpec(Generic[T_co]):
+class CallSpec(NamedTuple, Generic[T_co]):
     """What a primitive says about a call before it has a key.
 
     `request` stands in the receipt and in the fingerprint; `refused` says why it cannot. `options` stand in neither:
@@ -102,7 +100,8 @@ class Call(Generic[T_co]):
         self._ready: tuple[T_co] | None = None
         self.refused = spec.refused
         # First of all: a key is made of what the author says, too.
-        run.hide(spec.secrets, spec.hidden)
+        if spec.secrets or spec.hidden:
+            run.hide(spec.secrets, spec.hidden)
         self.key = run.claim(spec, self.site)
         self.request: Mapping[str, Plain] = run.redactor.plain(dict(spec.request))  # type: ignore[assignment]
         self.fingerprint = self._fingerprint()
@@ -147,7 +146,7 @@ class Call(Generic[T_co]):
         waiter = self._run.loop.create_future()
         self._waiters.append(waiter)
         try:
-            yield from waiter.__await__()
+            yield from waiter
         finally:
             self._waiters.remove(waiter)
             # The last awaiter was cancelled: so is the call, in this very decision. A result that was delivered

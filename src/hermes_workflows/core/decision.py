@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from .calls import AnyCall
 from .encoding import Plain
@@ -27,8 +26,7 @@ class Definition(Protocol):
         """
 
 
-@dataclass(frozen=True)
-class Decision:
+class Decision(NamedTuple):
     """What the body wants after the receipt `after`; `stuck` says why no receipt can ever wake it."""
 
     after: int

@@ -19,4 +19,9 @@ def fingerprint(kind: str, request: Json) -> str:
 
     Raises `UnstorableValue` when the request is no stored form (see `encoding.encode`).
     """
-    return PREFIX + hashlib.sha256(dumps({"kind": kind, "request": request})).hexdigest()
+    return of_bytes(dumps({"kind": kind, "request": request}))
+
+
+def of_bytes(identifying: bytes) -> str:
+    """The fingerprint of what `fingerprint` writes of a call."""
+    return PREFIX + hashlib.sha256(identifying).hexdigest()

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..errors import UnstorableValue
 from .encoding import Limits, Plain, dumps, encode
-from .fingerprints import fingerprint
+from .fingerprints import fingerprint, of_bytes
 from .schemas import reduced_schema
 
 # What a receipt says beside its request when the call has failed: the error, times, usage.
@@ -31,14 +31,16 @@ def identify(kind: str, request: Mapping[str, Any], limits: Limits) -> str:
     Raises UnstorableValue when no receipt could hold its request, not even that of a failure.
     """
     stored = encode(dict(request), {}, limits=limits)
-    size = len(dumps(stored))
-    if size > limits.receipt_bytes - _RECEIPT_MARGIN:
+    # It is a little longer than the request by itself, which is hardly ever near the limit.
+    written = dumps({"kind": kind, "request": stored}, encoded=True)
+    most = limits.receipt_bytes - _RECEIPT_MARGIN
+    if len(written) > most and (size := len(dumps(stored))) > most:
         raise UnstorableValue(
             "",
             f"{size:,} bytes are more than a receipt of {limits.receipt_bytes:,} holds",
             hint="write large inputs to a file and pass its path",
         )
-    return request_fingerprint(kind, request, limits) if kind == "review" else fingerprint(kind, stored)
+    return request_fingerprint(kind, request, limits) if kind == "review" else of_bytes(written)
 
 
 def _identifying(kind: str, request: Mapping[str, Any]) -> Plain:

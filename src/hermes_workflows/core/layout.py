@@ -7,10 +7,10 @@ The path is the unit of "first one wins", so nothing else in the project may bui
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from itertools import groupby
+from typing import NamedTuple
 
 from .names import fan_out
 
@@ -27,8 +27,7 @@ RESULT = "result.json"
 README = "README.md"
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(NamedTuple):
     """What a path means: its role, the receipt kinds allowed there, and which call it belongs to."""
 
     role: Role
@@ -131,5 +130,5 @@ def place(path: str) -> Place | None:
     for pattern, role, family in _ROWS.get(_top(path), ()):
         if _MARKS.get(family, "") in path and (found := pattern.match(path)):
             groups = found.groupdict()
-            return Place(role, family, groups.get("stem") or "", int(groups.get("n") or 0))
+            return Place(role, family, groups.get("stem", ""), int(groups.get("n", 0)))
     return None

@@ -21,6 +21,9 @@ Counts: TypeAlias = "Counter[str]"
 
 _NAMED, _VARIABLE, _SHAPE = range(3)
 _BLOCK = 128 * 1024
+# Texts that are remembered to be without secrets, and the characters of the longest of these.
+_KNOWN = 1024
+_LONGEST_KNOWN = 64
 _CONTEXT = 64
 """Bytes before the present ones that a pattern may look back at."""
 
@@ -77,6 +80,7 @@ class Redactor:
         more = [secret for secret in more if secret.value.strip()]
         self._secrets = (*known, *more)
         self._needles = (*needles_known, *(n for secret in more for n in needles(*secret)))
+        self._known: set[str] = set()
         self._plain = [(n.anchor, n) for n in self._needles if not n.wrapped]
         self._wrapped = [(n.anchor, n) for n in self._needles if n.wrapped]
         self.reach = max([REACH, *(2 * needle.reach for needle in self._needles)])
@@ -114,26 +118,41 @@ class Redactor:
         """The same for a value: strings, bytes, keys, and numbers that are a named secret."""
         if isinstance(v, dict | list):
             # One look at all strings together is several times faster than one look at each.
-            texts = b"\0".join(self._texts(v))
-            if len(texts) <= 4 * _BLOCK and not self.spans(texts, 0):
+            texts, data = self._new(v)
+            joined = b"\0".join([*(text.encode("utf-8", "surrogatepass") for text in texts), *data])
+            if len(joined) <= 4 * _BLOCK and not (joined and self.spans(joined, 0)):
+                self._remember(texts)
                 return v
         return self._without(v, counts)
 
-    def _texts(self, v: Plain) -> Iterator[bytes]:
-        if isinstance(v, dict):
-            for key, value in v.items():
-                yield key.encode("utf-8", "surrogatepass")
-                yield from self._texts(value)
-        elif isinstance(v, list):
-            for item in v:
-                yield from self._texts(item)
-        elif isinstance(v, str):
-            yield v.encode("utf-8", "surrogatepass")
-        elif isinstance(v, bytes):
-            yield v
-        elif self._exact and self._number(v, None) is not v:
-            # A number that is a secret as a whole; it is one as a text as well.
-            yield str(v).encode()
+    def _new(self, v: Plain) -> tuple[list[str], list[bytes]]:
+        """The texts and the bytes in a value that were not looked at lately: its keys, and the names of functions,
+        come again in each step."""
+        texts: list[str] = []
+        data: list[bytes] = []
+        known, left = self._known, [v]
+        while left:
+            item = left.pop()
+            if isinstance(item, str):
+                if item not in known:
+                    texts.append(item)
+            elif isinstance(item, dict):
+                texts += [key for key in item if key not in known]
+                left += item.values()
+            elif isinstance(item, list):
+                left += item
+            elif isinstance(item, bytes):
+                data.append(item)
+            elif self._exact and self._number(item, None) is not item:
+                # A number that is a secret as a whole; it is one as a text as well.
+                texts.append(str(item))
+        return texts, data
+
+    def _remember(self, clean: Iterable[str]) -> None:
+        # Another thread may add at the same time; then the one or the other is looked at once more.
+        if len(self._known) > _KNOWN:
+            self._known = set()
+        self._known.update(text for text in clean if len(text) <= _LONGEST_KNOWN)
 
     def _without(self, v: Plain, counts: Counts | None) -> Plain:
         if isinstance(v, str):

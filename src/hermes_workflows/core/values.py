@@ -34,7 +34,12 @@ __all__ = ["TypeCodec", "ValueMismatch", "check_schema", "codec_for", "plain"]
 T = TypeVar("T")
 
 _JSON = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
+# What orjson and pydantic read and write as any other number; NaN is not less than anything.
+_BIG = 1 << 60
 _MARKER_START = orjson.dumps({MARKER: 0})[:-2]
+
+
+_SCALARS = (bool, int, float, str)
 
 
 class TypeCodec(Generic[T]):
@@ -45,6 +50,7 @@ class TypeCodec(Generic[T]):
         with _author_errors(self.type_name):
             self._adapter: pydantic.TypeAdapter[T] = pydantic.TypeAdapter(tp)
             self._validators = StrictValidators(self._adapter)
+        self._scalar = next((scalar for scalar in _SCALARS if scalar is tp), None)
 
     @functools.cached_property
     def json_schema(self) -> dict[str, Any]:
@@ -59,6 +65,8 @@ class TypeCodec(Generic[T]):
 
     def from_plain(self, plain: Plain) -> T:
         """The typed value, or `ValueMismatch` with every reason; `UnstorableValue` for what is no plain value."""
+        if type(plain) is self._scalar and _is_itself(plain):
+            return cast(T, plain)
         data = _json_text(plain)
         validator = self._validators.marked if _MARKER_START in data else self._validators.plain
         try:
@@ -75,6 +83,8 @@ class TypeCodec(Generic[T]):
         Raises `ValueMismatch` when it does not fit the declared type or would read back as another kind of thing, and
         `UnstorableValue`, with the place, when something in it cannot be written at all.
         """
+        if type(value) is self._scalar and _is_itself(value):
+            return cast(Plain, value)
         written, before = self._written(value)
         # Written anew from what was read: defaults filled in, 1 as 1.0 where a float is declared, one form of a date.
         canonical, after = self._written(self.from_plain(written))
@@ -164,6 +174,13 @@ def _json_text(value: Plain) -> bytes:
     if hides_null(data, value):
         encode(value, {})
     return data
+
+
+def _is_itself(scalar: object) -> bool:
+    """Whether an object of exactly the declared type is its own plain form, without asking anybody: most are."""
+    if isinstance(scalar, str):
+        return scalar.isascii()
+    return isinstance(scalar, float | int) and -_BIG < scalar < _BIG
 
 
 def _unstorable(refused: Refused) -> UnstorableValue:

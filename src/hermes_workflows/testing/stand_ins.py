@@ -138,7 +138,7 @@ class ScriptedAgent:
 def _unmocked(call: Call[Any]) -> Call[Any]:
     """The call as it would be executed without its `mock_output`."""
     bare = copy(call)
-    bare.spec = replace(call.spec, options=call.spec.options.unmocked())
+    bare.spec = call.spec._replace(options=call.spec.options.unmocked())
     return bare
 
 

@@ -72,9 +72,8 @@ class _Traced(LiveRun):
         self.moments = []
         return self._noted(super().start())
 
-    def take(self, receipt: Receipt) -> Decision | None:
-        decision = super().take(receipt)
-        return None if decision is None else self._noted(decision)
+    def deliver(self, receipt: Receipt) -> Decision:
+        return self._noted(super().deliver(receipt))
 
     def _noted(self, decision: Decision) -> Decision:
         asked = sorted((asked_for(call, self.root) for call in decision.requested), key=lambda each: each.key)
