@@ -6,6 +6,7 @@ import errno
 import os
 import shutil
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from tests.contract.ledgers import (
 from tests.contract.test_durability import cost, needs_ext4
 
 from hermes_workflows.errors import StoreFailure
-from hermes_workflows.store import ahead, ahead_file, peek
+from hermes_workflows.store import ahead, ahead_file, awaited, peek
 from hermes_workflows.store.git_ledger import GitLedger
 from hermes_workflows.store.ports import Appended, Entry
 
@@ -139,6 +140,50 @@ def test_a_burst_lands_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     while thread := ledger._ahead._thread:
         thread.join(10)
     assert in_git(ledger) == newest
+
+
+def due(ledger: GitLedger) -> None:
+    """What the ledger's own thread does now and then, once a burst has lasted for long enough."""
+    for each in ledger._ahead._bursts.values():
+        each.due = 0.0
+    ledger._ahead.look()
+
+
+def test_a_burst_that_goes_on_is_put_into_git_bit_by_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = opened(tmp_path)
+    burst(ledger)
+    put = ledger._ahead._awaited.put
+
+    def slowly(*arguments: Any) -> None:
+        """Meanwhile another step is recorded, without waiting."""
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(record, ledger, "wf_a", step_draft(f"beside{len(keys(ledger))}")).result(timeout=5)
+        put(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ledger._ahead._awaited, "put", slowly)
+        due(ledger)
+        due(ledger)
+    assert git(ledger, "rev-list", "--count", RUN).strip() == "8", "genesis, the start, and all but the newest"
+    assert peek.is_ahead(ledger.path)
+    assert keys(ledger) == ["s0", "s1", "s2", "s3", "s4", "beside5", "beside6"]
+    due(ledger)
+    assert not peek.is_ahead(ledger.path), "nothing came any more"
+    assert git(ledger, "fsck", "--full", "--strict") == ""
+
+
+def test_who_dies_after_a_part_was_put_into_git_leaves_the_rest_to_the_next(tmp_path: Path) -> None:
+    ledger = opened(tmp_path)
+    burst(ledger)
+    for each in ledger._ahead._bursts.values():
+        ledger._ahead._put_beginning(each)
+    newest = record(ledger, "wf_a", step_draft("after")).head.tip
+    killed(ledger)
+    other = opened(tmp_path)
+    assert in_git(other) == newest
+    assert keys(other)[-1] == "after"
+    assert list(other.rejected()) == []
+    assert git(other, "fsck", "--full", "--strict") == ""
 
 
 def test_closing_lands(tmp_path: Path) -> None:
@@ -294,7 +339,7 @@ def test_a_foreign_file_is_no_burst(tmp_path: Path) -> None:
 def test_a_reader_does_not_wait_long_for_a_writer_that_is_suspended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ahead, "_READERS_WAIT", 0.01)
+    monkeypatch.setattr(awaited, "_READERS_WAIT", 0.01)
     suspend(monkeypatch)
     ledger = opened(tmp_path)
     newest = burst(ledger)

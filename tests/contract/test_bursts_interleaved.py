@@ -20,11 +20,11 @@ from tests.contract.ledgers import append, git, impatient, open_git, start, step
 from tests.contract.test_bursts import keys
 
 from hermes_workflows.errors import StoreFailure, TemporarilyLocked
-from hermes_workflows.store import ahead, flocks, objects
+from hermes_workflows.store import ahead, awaited, flocks, objects
 from hermes_workflows.store.git_ledger import GitLedger
 from hermes_workflows.store.ports import Appended, Entry
 
-_CALLS = ("open", "pwrite", "ftruncate", "link", "rename", "unlink", "write", "stat", "close")
+_CALLS = ("open", "pwrite", "ftruncate", "link", "rename", "unlink", "write", "stat", "fstat", "fdatasync", "close")
 _LONG = 0.4
 
 
@@ -121,7 +121,7 @@ class Stage:
 def stopped(stage: Stage, folder: Path) -> GitLedger:
     patience = impatient(ours=0.1, theirs=1.0, stale=0.05, pause=0.01, monotonic=lambda: stage.now, sleep=stage.pause)
     ledger = open_git(folder, bursts=True, patience=patience)
-    ledger._ahead.guard = stage.lock()
+    ledger._ahead._landing, ledger._ahead.guard = stage.lock(), stage.lock()
     return ledger
 
 
@@ -133,7 +133,7 @@ def test_in_any_order_nothing_is_lost_or_recorded_twice_or_seen_and_not_seen_lat
 ) -> None:
     monkeypatch.setattr(ahead, "LANDS_WITHIN", 0.02)
     monkeypatch.setattr(ahead, "BEGINS_WITHIN", 3600.0)
-    monkeypatch.setattr(ahead, "_READERS_WAIT", 3600.0)
+    monkeypatch.setattr(awaited, "_READERS_WAIT", 3600.0)
     monkeypatch.setattr(objects, "PACKED_FROM", packed_from)
     monkeypatch.setattr(ahead.Ahead, "_watch", lambda self: None)
     stage = Stage(seed, suspended)

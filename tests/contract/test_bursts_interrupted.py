@@ -26,7 +26,7 @@ from tests.contract.ledgers import (
 from tests.contract.test_bursts import RUN, burst, in_git, keys, killed, opened, suspend
 
 from hermes_workflows.errors import StoreFailure, TemporarilyLocked
-from hermes_workflows.store import ahead, objects, peek
+from hermes_workflows.store import ahead, awaited, objects, peek
 from hermes_workflows.store.ahead_file import REVOKED, WANTED, AheadFile, path_of
 from hermes_workflows.store.git_ledger import GitLedger
 from hermes_workflows.store.ports import Adopted, Appended, Entry
@@ -359,7 +359,7 @@ def test_a_reader_waits_once_for_all_the_runs_of_a_suspended_writer(
     slept: list[float] = []
     other = opened(tmp_path, patience=impatient(sleep=slept.append, monotonic=lambda: sum(slept), pause=0.5))
     assert len(list(other.heads())) == 3
-    assert sum(slept) < ahead._READERS_WAIT + 0.5
+    assert sum(slept) < awaited._READERS_WAIT + 0.5
 
 
 def test_a_reader_that_has_waited_in_vain_does_not_wait_again_until_something_is_new(
@@ -377,13 +377,13 @@ def test_a_reader_that_has_waited_in_vain_does_not_wait_again_until_something_is
         other.head("wf_a")
         other.read("wf_a")
         list(other.heads())
-        assert sum(slept) < before + ahead._READERS_WAIT + 0.5
+        assert sum(slept) < before + awaited._READERS_WAIT + 0.5
         return sum(slept) > before
 
     assert [waits(), waits()] == [True, False]
     record(ledger, "wf_a", step_draft("more"))
     assert [waits(), waits()] == [True, False]
-    slept.append(ahead._WAITS_AGAIN_AFTER)
+    slept.append(awaited._WAITS_AGAIN_AFTER)
     assert [waits(), waits()] == [True, False]
     listed = os.listdir(f"{ledger.path}/{peek.AHEAD}")
     ledger.land()

@@ -17,7 +17,7 @@ from tests.contract.queues import FrozenClock, Shop, call, open_shop
 from tests.contract.test_index import Ledgers
 
 from hermes_workflows.errors import IntegrityError, StoreFailure
-from hermes_workflows.store import ahead
+from hermes_workflows.store import ahead, awaited
 from hermes_workflows.store.index import all_indexed, rebuild, refresh, refresh_all, whole
 from hermes_workflows.store.ports import Head
 from hermes_workflows.store.queue_port import Change
@@ -56,8 +56,9 @@ def test_who_cannot_see_the_end_of_a_burst_takes_nothing_from_its_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, look: Callable[[Any, Any], Any], and_git: str
 ) -> None:
     """Its writer is suspended, or its disk is full: git lacks what the row says, and readers leave."""
-    for name, value in (("BEGINS_WITHIN", 3600.0), ("LANDS_WITHIN", 3600.0), ("_READERS_WAIT", 0.0)):
-        monkeypatch.setattr(ahead, name, value)
+    monkeypatch.setattr(ahead, "BEGINS_WITHIN", 3600.0)
+    monkeypatch.setattr(ahead, "LANDS_WITHIN", 3600.0)
+    monkeypatch.setattr(awaited, "_READERS_WAIT", 0.0)
     monkeypatch.setattr(ahead, "_is_wanted", lambda burst: False)
     slept: list[float] = []
     patience = impatient(sleep=slept.append, monotonic=lambda: sum(slept))

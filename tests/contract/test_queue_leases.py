@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.contract.queues import Shop, beat, call, dead_process, open_shop, workflow
 
 from hermes_workflows.store.liveness import Process
-from hermes_workflows.store.queue_port import Change, Claim, Work
+from hermes_workflows.store.queue_port import Change, Claim, Lease, Work
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -276,3 +277,36 @@ def test_a_call_that_has_waited_for_its_runs_body_waits_no_longer(shop: Shop) ->
     bodies_of_ada_and_bob(shop)
     shop.clock.advance(1.1)
     assert shop.claim("bob", 1) == ["a1/x"]
+
+
+# --- what is executed before the queue knows of it --------------------------------------------------------------
+
+
+def own(work: Work) -> Lease:
+    return Lease(work, "of-my-own", claims=1)
+
+
+def test_a_call_that_is_entered_is_leased_like_one_that_was_claimed(shop: Shop) -> None:
+    shop.leases["r/b"] = own(call("r", "b"))
+    shop.queue.apply(Change(enter=[shop.leases["r/b"]]), "ada")
+    assert shop.status() == {"r/b": "leased"}
+    assert (shop.claim("bob"), shop.renew("r/b")) == ([], "held")
+    shop.clock.advance(31)
+    assert shop.claim("bob") == ["r/b"]
+    assert shop.leases["r/b"].claims == 2
+
+
+def test_one_change_may_enter_a_call_and_give_it_back(shop: Shop) -> None:
+    lease = own(call("r", "b"))
+    shop.queue.apply(Change(enter=[lease], release=[lease]), "ada")
+    assert shop.claim("bob") == ["r/b"]
+    assert shop.leases["r/b"].claims == 1
+
+
+def test_entering_takes_a_free_row_and_none_that_somebody_has(shop: Shop) -> None:
+    shop.offer(call("r", "a"), call("r", "b"))
+    shop.claim("bob", limit=1)
+    shop.queue.apply(Change(enter=[own(call("r", "a")), replace(own(call("r", "b")), token="another")]), "ada")
+    shop.finish("r/a", runner="bob")
+    assert shop.status() == {"r/b": "leased"}
+    assert shop.claim("bob") == []

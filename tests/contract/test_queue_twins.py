@@ -12,7 +12,7 @@ import pytest
 from tests.contract.queues import FrozenClock, Shop, beat, call, dead_process, name, open_shop, run, workflow
 
 from hermes_workflows.store.index import IndexQueue
-from hermes_workflows.store.liveness import Process
+from hermes_workflows.store.liveness import Process, new_token
 from hermes_workflows.store.queue_port import Change, Claim, Kind, Lease, Stuck, Work
 
 RUNS, KEYS, RUNNERS = ("r", "s", "t"), "abcdef", ("ada", "bob", "eve")
@@ -29,7 +29,7 @@ class History:
 
     def event(self) -> tuple[str, Any]:
         kind = self.random.choice(
-            ["offer", "offer", "claim", "claim", "end", "withdraw", "renew", "stuck", "time", "beat"]
+            ["offer", "offer", "claim", "claim", "enter", "end", "withdraw", "renew", "stuck", "time", "beat"]
         )
         return kind, getattr(self, f"_{kind}")()
 
@@ -49,6 +49,9 @@ class History:
         run_id = self.random.choice([None, None, *RUNS])
         limits = self.random.choice([(), (), (("step", 1),), (("agent:writer", 1), ("agent", 2))])
         return self.random.choice(RUNNERS), Claim(self.random.randint(0, 4), kinds, run_id, limits)
+
+    def _enter(self) -> tuple[str, Work]:
+        return self.random.choice(RUNNERS), call(self.random.choice(RUNS), self.random.choice(KEYS))
 
     def _end(self) -> tuple[str, str, float]:
         return self.random.choice(["finish", "release"]), self.random.choice(RUNNERS), self.random.random()
@@ -91,6 +94,11 @@ class Player:
         leases = self.queue.apply(Change(claim=claim), runner)
         self.leases.update((name(lease.work), lease) for lease in leases)
         return [(name(lease.work), lease.claims, lease.lost) for lease in leases]
+
+    def _enter(self, what: tuple[str, Work]) -> None:
+        runner, work = what
+        lease = self.leases[name(work)] = Lease(work, new_token(), claims=1)
+        self.queue.apply(Change(enter=[lease]), runner)
 
     def _end(self, what: tuple[str, str, float]) -> None:
         how, runner, chance = what

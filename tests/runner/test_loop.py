@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.runner.desks import DEADLINE, Desk, Fate, RunningClock, seen_as, until
+from tests.runner.desks import DEADLINE, Desk, RunningClock, seen_as, until
 
 from hermes_workflows.runner import worker
 from hermes_workflows.store.memory_ledger import MemoryLedger
@@ -270,33 +270,3 @@ def test_the_readme_of_a_question_travels_with_it(desk: Desk) -> None:
     desk.answer("q", "yes")
     desk.work()
     assert b"completed" in (desk.ledger.file("wf", "README.md") or b"")
-
-
-def test_a_step_of_a_living_body_costs_one_transaction_one_append_and_no_replay(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from hermes_workflows.runner import bodies
-
-    desk.write("""
-@step
-def add(n: int) -> int:
-    return n + 1
-
-@workflow
-async def flow() -> int:
-    n = 0
-    for _ in range(30):
-        n = await add(n)
-    return n
-""")
-    desk.start()
-    rebuilt: list[str] = []
-    rebuild = bodies.rebuild
-    monkeypatch.setattr(bodies, "rebuild", lambda live, history: rebuilt.append(live.run_id) or rebuild(live, history))
-    fate = Fate()
-    process = desk.process(fate)
-    desk.work(on=process)
-    assert desk.summary().result == 30
-    assert rebuilt == ["wf"]
-    # Beyond two a step: the claims at both ends, the result, and the looks that found nothing.
-    assert 60 <= fate.made <= 70

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,6 +15,7 @@ from . import calls, children, endings, intents, probing, timing
 from .about import about
 from .advance import advance
 from .bodies import CannotAdvance, Held, Over, refuse_paused
+from .bursts import may_follow
 from .jobs import Job, Surroundings
 from .notices import Notices
 from .poison import MAX_CLAIMS, POISON, is_poison_call, is_suspect, poisoned_call, poisoned_run
@@ -80,11 +81,20 @@ class Dispatcher:
     @property
     def has_more(self) -> bool:
         """Whether another turn has something to write, or got as much as it asked for."""
-        return (bool(self.records.pending) or self._full) and not self._backoff.waits
+        return (self._owes or self._full) and not self._backoff.waits
+
+    @property
+    def _owes(self) -> bool:
+        """Whether the queue must be told something now; in a burst that can wait for a moment."""
+        pending, burst = self.records.pending, self.records.burst
+        if not burst.is_open:
+            return bool(pending)
+        return burst.is_due or bool(pending.finish or pending.offer or pending.has_other_work)
 
     def leases(self) -> list[Lease]:
         """Everything this process holds, for whoever renews it; called from another thread."""
-        return [*(each.lease for each in list(self.active.values())), *self._notices.leases(), *self._serving]
+        active = [self.records.burst.known(each.lease) for each in list(self.active.values())]
+        return [*active, *self._notices.leases(), *self._serving]
 
     def said(self) -> dict[str, str]:
         """The last lines of what executes, by run and key; called from another thread."""
@@ -95,13 +105,29 @@ class Dispatcher:
         refused = self.refused
         return [refused_line(refused.message)] if refused else []
 
-    def record(self, events: Iterable[Finished | Attempted], *, decide: bool = True) -> None:
-        """Commit what executors have handed over; with `decide`, the bodies held here go on with it at once."""
+    def record(self, events: Sequence[Finished | Attempted], *, decide: bool = True, in_bursts: bool = False) -> None:
+        """Commit what executors have handed over; with `decide`, the bodies held here go on with it at once.
+
+        With `in_bursts` a step that follows alone is executed before the queue is told of it.
+        """
         before = len(self.records.pending.offer)
         self._results.record(events)
         if decide:
             self._decide_at_once(self.records.pending.offer[before:])
         self._notices.settle()
+        if in_bursts and len(events) == 1 and isinstance(events[0], Finished) and not self.active:
+            self._go_on(events[0])
+
+    def _go_on(self, finished: Finished) -> None:
+        """Execute the step that follows at once, if that is all there is to do."""
+        held = self.records.bodies.get(finished.job.run_id)
+        if held is None or len(held.live.outstanding) != 1:
+            return
+        (call,) = held.live.outstanding.values()
+        if not isinstance(call, Call) or not may_follow(call.spec.options) or self._wanting.limits("step"):
+            return
+        if lease := self.records.burst.goes_on(finished, self.records.pending):
+            self._execute(lease, held, call)
 
     # -- work ------------------------------------------------------------------------------------------------
 

@@ -25,6 +25,7 @@ from ..store.row_keys import CLEANUP, END
 from ..store.rows import merged
 from .about import about
 from .bodies import Bodies, CannotAdvance, Held
+from .bursts import Burst
 from .drafts import Stamp
 from .intents import kept_late
 from .slices import Decider
@@ -39,6 +40,7 @@ log = logging.getLogger("hermes_workflows.runner")
 class Pending:
     """A change that is being put together: one transaction when it is applied."""
 
+    enter: list[Lease] = field(default_factory=list)
     finish: list[Lease] = field(default_factory=list)
     release: list[Lease] = field(default_factory=list)
     offer: list[Work] = field(default_factory=list)
@@ -48,10 +50,16 @@ class Pending:
     unstuck: list[str] = field(default_factory=list)
 
     def __bool__(self) -> bool:
-        return any((self.finish, self.release, self.offer, self.withdraw, self.index, self.stuck, self.unstuck))
+        return bool(self.finish or self.offer or self.index or self.has_other_work)
+
+    @property
+    def has_other_work(self) -> bool:
+        """Whether it does more than end calls, offer some, and bring the index up to date."""
+        return any((self.enter, self.release, self.withdraw, self.stuck, self.unstuck))
 
     def change(self, claim: Claim | None) -> Change:
         return Change(
+            enter=tuple(self.enter),
             finish=tuple(self.finish),
             release=tuple(self.release),
             offer=tuple(self.offer),
@@ -73,12 +81,14 @@ class Records:
         self.process = process or Process.current()
         self.bodies = Bodies(workspace, decider, log.warning)
         self.pending = Pending()
+        self.burst = Burst(workspace.clock)
         # Whether a run has ended here since somebody last asked, who will seal it.
         self.ended_runs = False
         self._epoch = workspace.queue.epoch()
 
     def apply(self, claim: Claim | None) -> list[Lease]:
         """Write the pending change and claim work, in one transaction."""
+        self.burst.tell(self.pending)
         change = self.pending.change(claim)
         self.pending = Pending()
         try:
@@ -236,6 +246,7 @@ class Records:
 
 def _joined(change: Change, newer: Pending) -> Pending:
     return Pending(
+        enter=[*change.enter, *newer.enter],
         finish=[*change.finish, *newer.finish],
         release=[*change.release, *newer.release],
         offer=[*change.offer, *newer.offer],

@@ -32,3 +32,7 @@ class Wanting:
         decisions = _DECISIONS_AT_ONCE if left is None else min(left - limit, _DECISIONS_AT_ONCE)
         deciding = Claim(decisions, DECIDING) if decisions else None
         return Claim(limit, kinds, limits=self._limits, then=deciding) if limit else deciding
+
+    def limits(self, name: str) -> bool:
+        """Whether only so many calls of this kind may be executed at once."""
+        return any(limited == name for limited, _ in self._limits)

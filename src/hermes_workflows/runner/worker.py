@@ -170,7 +170,7 @@ class Runner:
                 return reason
             if sweep:
                 swept = self._clock.elapsed()
-            if again or progress or sweep or self._due() or self._changed():
+            if again or progress or sweep or self._due() or (not self._in_a_burst and self._changed()):
                 self._stirred = False
                 progress = self._turn(sweep) or progress
             again = any(dispatcher.has_more for dispatcher in self._dispatchers)
@@ -222,6 +222,11 @@ class Runner:
             return now >= self._leave_by or not any(dispatcher.is_stopping for dispatcher in self._dispatchers)
         return not self._busy()
 
+    @property
+    def _in_a_burst(self) -> bool:
+        """Whether the next turn comes so soon that nobody need look for what others have written."""
+        return any(dispatcher.records.burst.is_open for dispatcher in self._dispatchers)
+
     def _busy(self) -> bool:
         return any(dispatcher.busy for dispatcher in self._dispatchers)
 
@@ -263,10 +268,11 @@ class Runner:
                 item = self._inbox.get_nowait()
         except queue.Empty:
             pass
-        decide = self._budget() != 0
+        budget = self._budget()
         for dispatcher in self._dispatchers:
-            dispatcher.record(events.get(dispatcher, ()), decide=decide)
-        return bool(events)
+            dispatcher.record(events.get(dispatcher, ()), decide=budget != 0, in_bursts=budget is None)
+        # In a burst nothing is left to write.
+        return any(not dispatcher.records.burst.is_open for dispatcher in events)
 
     def _turn(self, sweep: bool) -> bool:
         """One look at each database; True when there was something to do."""

@@ -28,13 +28,14 @@ from pathlib import Path
 
 from ..core import layout
 from ..core.names import run_component
-from ..errors import HermesError, TemporarilyLocked
+from ..errors import HermesError
 from . import peek
-from .ahead_file import WANTED, AheadFile, Record, path_of
+from .ahead_file import WANTED, AheadFile, path_of
+from .awaited import Awaited, Restore
 from .durability import Disk
 from .objects import Batch, Objects
 from .ports import Entry
-from .refs import Move, Patience, Refs
+from .refs import Patience, Refs
 
 BEGINS_WITHIN = 0.02
 """Seconds between two receipts of one run that make a burst: an agent's answer never comes so soon."""
@@ -44,17 +45,16 @@ LANDS_WITHIN = 0.25
 
 _LARGEST = 16 << 20
 _LOOKS_EVERY = 0.005
-_READERS_WAIT = 2.0
-_WAITS_AGAIN_AFTER = 10.0
 _REMEMBERED = 256
 _FAMILIES = frozenset({"step", "attempt"})
-
-Restore = Callable[[str, str], bool]
 
 
 @dataclass
 class _Burst:
-    """`old` and `tip` are commits (40 hex digits): where git has the run, and where it stands. `due` is monotonic."""
+    """`old` and `tip` are commits (40 hex digits): where git has the run, and where it stands. `due` is monotonic.
+
+    `batch` are the objects that git has not; `taken` says that somebody has taken the file from us, by force.
+    """
 
     run_id: str
     old: str
@@ -62,6 +62,7 @@ class _Burst:
     file: AheadFile
     batch: Batch
     due: float
+    taken: bool = False
 
 
 @dataclass(frozen=True)
@@ -85,15 +86,16 @@ class Ahead:
         self._repository = os.fspath(repository)
         self._folder = f"{self._repository}/{peek.AHEAD}"
         self._objects = objects
-        self._refs = refs
         self._disk = disk
         self._patience = patience
-        self._restore = restore
+        self._awaited = Awaited(repository, objects, refs, disk, patience, restore)
         self._bursts: dict[str, _Burst] = {}
         self._newest: OrderedDict[str, tuple[str, float]] = OrderedDict()
+        # Whoever puts bursts into git holds `_landing`, and whoever changes one `guard`; who needs both takes the
+        # former first.
+        self._landing = threading.RLock()
         self.guard = threading.RLock()
         self._thread: threading.Thread | None = None
-        self._in_vain: dict[str, tuple[float, tuple[int, int] | None]] = {}
         self._durable = False
         _OPEN.add(self)
 
@@ -121,7 +123,7 @@ class Ahead:
     def goes_on(self, entries: Sequence[Entry]) -> bool:
         """Whether these entries go on with a burst that is open. It stays so for whoever holds our `guard`."""
         burst = self._bursts.get(entries[0].run_id)
-        if burst is None or burst.file.size >= _LARGEST:
+        if burst is None or burst.taken or burst.file.size >= _LARGEST:
             return False
         return all(entry.run_id == burst.run_id and _are_results(entry) for entry in entries)
 
@@ -151,7 +153,7 @@ class Ahead:
         if not self._bursts:
             return
         trouble: list[Exception] = []
-        with self.guard:
+        with self._landing, self.guard:
             for burst in [self._bursts[run_id] for run_id in run_ids or list(self._bursts) if run_id in self._bursts]:
                 try:
                     self._put(burst)
@@ -173,8 +175,8 @@ class Ahead:
 
     def forked(self) -> None:
         """In a child that was forked: the bursts, and the locks on their files, are its parent's."""
-        # The guard may be held by a thread that the child does not have.
-        self.guard, self._thread, self._bursts = threading.RLock(), None, {}
+        # The locks may be held by threads that the child does not have.
+        self._landing, self.guard, self._thread, self._bursts = threading.RLock(), threading.RLock(), None, {}
 
     def _begin(self, run_id: str, old: str) -> _Burst | None:
         # A burst that somebody took from us may have landed since `old` was asked for: git stands further on.
@@ -216,26 +218,28 @@ class Ahead:
         if burst.file.is_ours():
             return True
         # We were suspended for so long that somebody else has taken the burst. It may have died before git had it, so
-        # what was acknowledged is put there once more.
+        # what was acknowledged is put there once more, by whoever lands it now.
         burst.file.take_back(size)
-        self._put(burst)
+        burst.taken = True
         return False
 
     def _put(self, burst: _Burst) -> None:
-        if burst.tip == burst.old:
+        if burst.tip != burst.old:
+            self._awaited.put(burst.run_id, burst.old, burst.tip, burst.batch)
+        if burst.run_id in self._bursts:
             self._done(burst)
-            return
-        move = Move(peek.RUNS + run_component(burst.run_id), burst.old, burst.tip)
-        with contextlib.closing(self._disk.barrier()) as barrier, self._objects.putting(burst.batch, barrier):
-            moved = self._refs.move([move], barrier)[0]
-            # What was acknowledged comes before what somebody has put there meanwhile, past our locks.
-            if not moved:
-                self._hold_to(burst.run_id, burst.tip)
-        self._done(burst)
 
-    def _hold_to(self, run_id: str, tip: str) -> None:
-        if not self._restore(run_id, tip):
-            raise TemporarilyLocked(f"{run_id} cannot be moved to {tip[:12]}", hint="hermes-workflows doctor")
+    def _put_beginning(self, burst: _Burst) -> None:
+        """Put what is recorded by now into git, while the burst goes on: its writer hardly waits for that."""
+        with self.guard:
+            tip, part = burst.tip, Batch(burst.batch.objects)
+        if tip == burst.old:
+            return
+        self._awaited.put(burst.run_id, burst.old, tip, part)
+        with self.guard:
+            burst.old = tip
+            for oid in part.objects:
+                burst.batch.objects.pop(oid, None)
 
     def _done(self, burst: _Burst) -> None:
         del self._bursts[burst.run_id]
@@ -253,104 +257,32 @@ class Ahead:
 
     def look(self) -> bool:
         """Put into git what is due or wanted; whether there is more to come."""
-        with self.guard:
-            now = self._patience.monotonic()
-            for burst in [burst for burst in self._bursts.values() if burst.due <= now or _is_wanted(burst)]:
+        now = self._patience.monotonic()
+        with self._landing:
+            for burst in [burst for burst in list(self._bursts.values()) if burst.due <= now or _is_wanted(burst)]:
                 burst.due = now + LANDS_WITHIN
                 # Whatever it was: without this thread nothing would land any more, and whoever appends is told.
                 with contextlib.suppress(Exception):
-                    self._put(burst)
-            if not self._bursts:
-                self._thread = None
-            return bool(self._bursts)
+                    self._put_beginning(burst)
+                    with self.guard:
+                        # One that goes on keeps its file, since to begin another costs more than ten steps.
+                        if burst.tip == burst.old or burst.taken or _is_wanted(burst):
+                            self._put(burst)
+            with self.guard:
+                if not self._bursts:
+                    self._thread = None
+                return bool(self._bursts)
 
     # -- bursts of others ------------------------------------------------------------------------------------
 
     def settle(self, run_id: str, *, writing: bool = False) -> None:
-        """Wait until git has what others have recorded of the run, and put in what a dead one left.
-
-        A reader waits for a moment only, and then sees what git has. Whoever is `writing`, under the run's lock, does
-        not go on before: after `Patience.ours` a writer that lives and does nothing, since it is suspended, loses its
-        burst. Raises StoreFailure, OSError.
-        """
-        path = path_of(self._repository, run_id)
-        if os.path.exists(path) and run_id not in self._bursts:
-            wait = self._patience.ours if writing else _READERS_WAIT
-            self._wait(path, self._patience.monotonic() + wait, writing=writing)
+        """Wait for what others have recorded of the run, if it is in no burst of ours: `Awaited.settle`."""
+        if run_id not in self._bursts:
+            self._awaited.settle(run_id, writing=writing)
 
     def settle_all(self, *, waiting: bool = True) -> None:
         """The same of every run, for a reader; without `waiting` only of those whose writers have died."""
-        try:
-            names = os.listdir(self._folder)
-        except (FileNotFoundError, NotADirectoryError):
-            return
-        own = {burst.file.path for burst in list(self._bursts.values())}
-        # One deadline: a suspended runner may have left many runs.
-        deadline = self._patience.monotonic() + _READERS_WAIT if waiting else -1.0
-        paths = [path for name in names if "." not in name and (path := f"{self._folder}/{name}") not in own]
-        if waiting:
-            # All are asked for at first, so that they are waited for together.
-            for path in paths:
-                with contextlib.suppress(OSError):
-                    _touch(path + WANTED)
-        for path in paths:
-            self._wait(path, deadline, writing=False)
-
-    def _wait(self, path: str, deadline: float, *, writing: bool) -> None:
-        patience = self._patience
-        by_force = False
-        if not writing and self._was_in_vain(path):
-            deadline = -1.0
-        while True:
-            try:
-                self._take_over(path, by_force=by_force)
-                break
-            except BlockingIOError:
-                if not writing and patience.monotonic() > deadline:
-                    if deadline > 0:
-                        self._in_vain[path] = patience.monotonic(), _state(path)
-                    return
-                with contextlib.suppress(OSError):
-                    _touch(path + WANTED)
-            except (HermesError, OSError):
-                # The file stays, and `doctor` tells of it: a reader sees what git has, of this run and all others.
-                if writing:
-                    raise
-                return
-            by_force = writing and patience.monotonic() > deadline
-            patience.sleep(patience.pause / 5)
-        if not os.path.exists(path):
-            with contextlib.suppress(OSError):
-                os.unlink(path + WANTED)
-
-    def _was_in_vain(self, path: str) -> bool:
-        """Whether a reader has just waited for this file, which is as it was then: one command reads a run often."""
-        when, state = self._in_vain.get(path, (0.0, None))
-        if state and state == _state(path) and self._patience.monotonic() - when < _WAITS_AGAIN_AFTER:
-            return True
-        self._in_vain.pop(path, None)
-        return False
-
-    def _take_over(self, path: str, *, by_force: bool = False) -> None:
-        """Put what a dead writer left into git. Raises BlockingIOError when it lives, and is not to be forced."""
-        file = AheadFile.take(path, by_force=by_force)
-        if file is None:
-            return
-        with contextlib.closing(file):
-            run_id, records = file.records()
-            if records and path_of(self._repository, run_id) == path:
-                self._put_left(run_id, records[0].old.hex(), records[-1].new.hex(), _batch(records))
-            file.remove()
-
-    def _put_left(self, run_id: str, old: str, tip: str, batch: Batch) -> None:
-        ref = peek.RUNS + run_component(run_id)
-        found = peek.read_ref(self._repository, ref)
-        with contextlib.closing(self._disk.barrier()) as barrier, self._objects.putting(batch, barrier):
-            if found == old and self._refs.move([Move(ref, old, tip)], barrier)[0]:
-                return
-            barrier.settle()
-            # It has gone on from there since, or it was moved past our locks.
-            self._hold_to(run_id, tip)
+        self._awaited.settle_all({burst.file.path for burst in list(self._bursts.values())}, waiting=waiting)
 
 
 _OPEN: weakref.WeakSet[Ahead] = weakref.WeakSet()
@@ -375,25 +307,5 @@ def fits(batch: Batch) -> bool:
     return sum(len(body) for _, body in batch.objects.values()) < _LARGEST
 
 
-def _batch(records: Sequence[Record]) -> Batch:
-    batch = Batch()
-    for record in records:
-        for kind, body in record.objects:
-            batch.write(kind, body)
-    return batch
-
-
 def _is_wanted(burst: _Burst) -> bool:
     return os.path.exists(burst.file.path + WANTED)
-
-
-def _state(path: str) -> tuple[int, int] | None:
-    """What changes when a burst goes on, or is another one."""
-    try:
-        return os.stat(path).st_ino, peek.extent(path)
-    except OSError:
-        return None
-
-
-def _touch(path: str) -> None:
-    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644))

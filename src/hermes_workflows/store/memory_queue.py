@@ -67,6 +67,8 @@ class MemoryQueue:
     def apply(self, change: Change, runner: str) -> list[Lease]:
         moment, tables = Moment.of(self._clock), self._tables
         with tables.lock:
+            self._held.take(change.enter, runner)
+            tables.work.enter(change.enter, self._holder(change, runner), moment)
             tables.work.finish(change.finish, runner, moment)
             tables.work.release(change.release)
             tables.work.offer(change.offer, moment)
@@ -85,12 +87,15 @@ class MemoryQueue:
     def _claim(self, change: Change, runner: str, moment: Moment) -> list[Lease]:
         if change.claim is None:
             return []
-        process, own = self._held.process_of(runner), self._held.tokens(runner)
-        holder = MemoryHolder(runner, process, self._lease_seconds, own, lambda: self._held.suspects(runner, change))
+        holder = self._holder(change, runner)
         claimed = self._tables.work.claim(change.claim, holder, moment)
         if change.claim.then and len(claimed) >= change.claim.limit:
             claimed += self._tables.work.claim(change.claim.then, holder, moment)
         return claimed
+
+    def _holder(self, change: Change, runner: str) -> MemoryHolder:
+        process, own = self._held.process_of(runner), self._held.tokens(runner)
+        return MemoryHolder(runner, process, self._lease_seconds, own, lambda: self._held.suspects(runner, change))
 
     def renew(self, leases: Sequence[Lease], seconds: float) -> dict[str, Answer]:
         with self._tables.lock:

@@ -95,6 +95,14 @@ class MemoryWork:
     bodies: dict[str, str] = field(default_factory=dict)
     numbers: count[int] = field(default_factory=count)
 
+    def enter(self, leases: Iterable[Lease], holder: MemoryHolder, moment: Moment) -> None:
+        for lease in leases:
+            name = (lease.work.run_id, lease.work.key)
+            row = self.rows.setdefault(name, _Row(lease.work, next(self.numbers), moment.text, ready=True))
+            if row.token is None:
+                row.claims, row.lost, row.ready = lease.claims, lease.lost, True
+                _hold(row, lease.token, holder, moment)
+
     def finish(self, leases: Iterable[Lease], runner: str, moment: Moment) -> None:
         for lease in leases:
             if lease.work.kind == "workflow":
@@ -243,11 +251,14 @@ class MemoryWork:
 def _lease(row: _Row, holder: MemoryHolder, moment: Moment) -> Lease:
     row.lost = row.losses(moment)
     row.free()
-    token = new_token()
-    row.leased, row.token, row.holder, row.preferred = True, token, holder, None
-    row.boot_id, row.expires_at, row.claimed_at = moment.boot_id, moment.elapsed + holder.lease_seconds, moment.text
+    _hold(row, token := new_token(), holder, moment)
     row.claims += 1
     return Lease(row.work, token, row.claims, row.lost)
+
+
+def _hold(row: _Row, token: str, holder: MemoryHolder, moment: Moment) -> None:
+    row.leased, row.token, row.holder, row.preferred = True, token, holder, None
+    row.boot_id, row.expires_at, row.claimed_at = moment.boot_id, moment.elapsed + holder.lease_seconds, moment.text
 
 
 def _wants(claim: Claim, work: Work) -> bool:

@@ -6,7 +6,7 @@ import hashlib
 import os
 import threading
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -23,8 +23,8 @@ _NAME = 38
 class Batch:
     """Objects that are made and not yet written: id (20 bytes) to kind and body."""
 
-    def __init__(self) -> None:
-        self.objects: dict[bytes, tuple[bytes, bytes]] = {}
+    def __init__(self, objects: Mapping[bytes, tuple[bytes, bytes]] | None = None) -> None:
+        self.objects = dict(objects or {})
 
     def write(self, kind: bytes, body: bytes) -> bytes:
         """Take an object in; its id."""

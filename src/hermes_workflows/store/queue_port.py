@@ -193,6 +193,7 @@ class WorkRow:
 class Change:
     """One transaction. Applied in the order of the fields, then the claim is served."""
 
+    enter: Sequence[Lease] = ()
     finish: Sequence[Lease] = ()
     release: Sequence[Lease] = ()
     offer: Sequence[Work] = ()
@@ -209,6 +210,8 @@ class Queue(Protocol):
     def apply(self, change: Change, runner: str) -> list[Lease]:
         """Do all of it in one transaction and return what was claimed.
 
+        *enter* puts a call there as leased that its holder began without a row, since it holds the run's last one;
+        a row that somebody else has claimed stays his.
         *finish* deletes the row when the token still holds; a workflow row that was offered again meanwhile
         goes back to the queue instead. *release* returns a row to the queue and takes its claim count back.
         *offer* inserts; an existing row stays as it is, except that a leased workflow row is marked for another

@@ -82,12 +82,14 @@ class SqliteQueue:
         moment = Moment.of(self._clock)
         # One hold of the lock: a file made anew in between would bring finished leases back and miss claimed ones.
         with self._alone():
+            self._held.take(change.enter, runner)
             claimed = self._write(lambda connection: self._apply(connection, change, runner, moment))
             self._held.drop(lease.token for lease in (*change.finish, *change.release))
             self._held.take(claimed, runner)
         return claimed
 
     def _apply(self, connection: sqlite3.Connection, change: Change, runner: str, moment: Moment) -> list[Lease]:
+        self._enter(connection, [(lease, runner) for lease in change.enter], moment)
         work_table.finish(connection, change.finish, runner, moment)
         work_table.release(connection, change.release)
         work_table.offer(connection, change.offer, moment)
@@ -303,8 +305,11 @@ class SqliteQueue:
         moment = Moment.of(self._clock)
         try:
             with database.transaction() as connection:
-                for lease, runner in self._held.leases.values():
-                    holder = Holder(runner, self._held.process_of(runner).to_text(), self._lease_seconds)
-                    work_table.enter(connection, lease, holder, moment)
+                self._enter(connection, self._held.leases.values(), moment)
         except sqlite3.Error as error:
             raise translated(error, self._path) from error
+
+    def _enter(self, connection: sqlite3.Connection, leases: Iterable[tuple[Lease, str]], moment: Moment) -> None:
+        for lease, runner in leases:
+            holder = Holder(runner, self._held.process_of(runner).to_text(), self._lease_seconds)
+            work_table.enter(connection, lease, holder, moment)

@@ -227,7 +227,7 @@ def next_visible(connection: Connection, moment: Moment) -> float | None:
 
 
 def enter(connection: Connection, lease: Lease, holder: Holder, moment: Moment) -> None:
-    """Put a lease back that is held although its row vanished with the file."""
+    """Put a lease there that is held without a row: that vanished with the file, or has not been made yet."""
     work = lease.work
     values = {
         "run_id": work.run_id,
