@@ -7,7 +7,6 @@ from contextlib import closing
 from functools import cached_property
 from pathlib import Path
 
-from .core.clock import Clock
 from .errors import HermesError, IntegrityError, NotFound, StoreFailure
 from .loader import Loader
 from .looking import LookingQueue, PeekingQueue
@@ -48,7 +47,7 @@ def open_workspace(
     bursts = registry.bursts and not look
     ledger = GitLedger.open(paths.receipts, create=create, clock=clock, committer=committer, bursts=bursts)
     ledger.ask(_recall(paths))
-    queue = _queue(paths, ledger, clock, lease_seconds, look)
+    queue = _queue(paths, ledger, surroundings, lease_seconds, look)
     return Workspace(registry, paths, ledger, queue, surroundings, loader)
 
 
@@ -89,13 +88,16 @@ class _Apart(GitLedger):
         return secrets.token_hex(8)
 
 
-def _queue(paths: DatabasePaths, ledger: GitLedger, clock: Clock, lease_seconds: float, look: bool) -> IndexQueue:
+def _queue(
+    paths: DatabasePaths, ledger: GitLedger, surroundings: Surroundings, lease_seconds: float, look: bool
+) -> IndexQueue:
+    clock = surroundings.clock
     try:
         return SqliteQueue.open(
             paths.sqlite,
             clock=clock,
             lease_seconds=lease_seconds,
-            rebuild=lambda: index.all_indexed(ledger),
+            rebuild=lambda: index.all_indexed(ledger, surroundings.share),
             home=ledger.home,
         )
     except StoreFailure:

@@ -55,10 +55,11 @@ from .store.wanted import EVERY, Wanted
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What the world lends a workspace: a clock and the environment's variables, both given by the caller."""
+    """What the world lends a workspace, given by the caller: a clock, the environment, and help in reading runs."""
 
     clock: Clock
     environment: Mapping[str, str]
+    share: index.Share = index.alone
 
 
 class Workspace:
@@ -79,6 +80,7 @@ class Workspace:
         self.queue = queue
         self.clock = surroundings.clock
         self.environment = surroundings.environment
+        self._share = surroundings.share
         self.loader = loader or Loader(registry)
         self.limits = Limits()
         named = {name: value for name in registry.redact if (value := self.environment.get(name))}
@@ -333,7 +335,7 @@ class Workspace:
 
     def rebuild_index(self) -> index.Refreshed:
         """Read every run again into the index and offer the unfinished ones."""
-        return index.rebuild(self.ledger, self.queue)
+        return index.rebuild(self.ledger, self.queue, self._share)
 
     def verify(self, text: str | None = None) -> Mapping[str, list[Problem]]:
         """What does not add up in the receipts, by run: in all of them, or in the one that `text` means.

@@ -148,6 +148,18 @@ def test_objects_of_a_repository_that_ours_borrows_from_are_read(tmp_path: Path)
     assert Packs(borrower).read(bytes.fromhex(name))[1] == (lender / "body-7").read_bytes()
 
 
+def test_a_fork_does_not_read_from_the_place_of_another_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = packed(tmp_path / "r.git", config="pack.indexVersion=1")
+    packs, name = Packs(folder), bytes.fromhex(git(folder, "hash-object", "body-7").strip())
+    body = packs.read(name)
+    (before,) = packs._open
+    monkeypatch.setattr(os, "getpid", lambda: 0)
+    assert packs.read(name) == body
+    assert packs._open != [before]
+
+
 def test_a_missing_object_is_named(tmp_path: Path) -> None:
     folder = packed(tmp_path / "r.git")
     with pytest.raises(IntegrityError, match=r"object 0101\w+ is missing"):

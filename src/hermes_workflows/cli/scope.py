@@ -106,9 +106,10 @@ class Scope:
         """The opened workspace. Raises NotFound, IntegrityError, StoreFailure, TemporarilyLocked."""
         # Here and not above: `status` answers without any of it when the index is fresh.
         from ..opening import open_workspace
+        from ..runner.hands import several
         from ..workspace import Surroundings
 
-        surroundings = Surroundings(self.clock, self.session.environment)
+        surroundings = Surroundings(self.clock, self.session.environment, several)
         workspace = open_workspace(self.registry, paths or self.paths(), surroundings, create=create, **options)
         self.session.redactors.append(lambda: workspace.redactor)
         try:

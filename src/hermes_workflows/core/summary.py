@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -31,6 +31,7 @@ _GIVEN = 300
 _IN_ONE = json.JSONEncoder(ensure_ascii=False, default=repr)
 
 Status = Literal["running", "waiting", "completed", "failed", "cancelled"]
+ENDED: Collection[Status] = ("completed", "failed", "cancelled")
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,7 @@ class RunSummary:
 
     @property
     def ended(self) -> bool:
-        return self.status in ("completed", "failed", "cancelled")
+        return self.status in ENDED
 
     @property
     def waiting_on(self) -> OpenReview | None:

@@ -8,9 +8,10 @@ or pushed, and nobody else would wake it.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from functools import partial
+from typing import NamedTuple, Protocol, TypeVar
 
 from ..core import layout
 from ..core.adoption import with_origin
@@ -20,10 +21,28 @@ from ..core.timestamps import render_time
 from ..errors import Conflict, HermesError, IntegrityError, InvalidInput, NotFound
 from .ports import Head, Ledger
 from .queue_port import Change, Indexed, Queue, ReviewRow, Work
-from .rows import OPEN
+from .rows import OPEN, carried, standing_of
 
 _NAME = "index"
+# Runs whose rows are put in one transaction.
 _BATCH = 100
+
+P = TypeVar("P")
+R = TypeVar("R")
+
+
+class Share(Protocol):
+    """Work on each of many parts, by this process or by several, in any order.
+
+    What another process has done goes through `carry` there, which makes it lighter to hand over.
+    """
+
+    def __call__(self, work: Callable[[P], R], parts: Sequence[P], carry: Callable[[R], R]) -> Iterable[R]: ...
+
+
+def alone(work: Callable[[P], R], parts: Sequence[P], carry: Callable[[R], R]) -> Iterable[R]:
+    """This process does all of it."""
+    return map(work, parts)
 
 
 class IndexQueue(Queue, Protocol):
@@ -94,16 +113,24 @@ def grown(known: Indexed, head: Head, receipts: Sequence[Receipt]) -> Indexed:
     return Indexed(summary, head.tip, head.folder, head.sealed, review_rows(head.run_id, receipts))
 
 
-def all_indexed(ledger: Ledger) -> Iterator[Indexed]:
+class Found(NamedTuple):
+    """Rows of runs, and the heads of others about which something is odd."""
+
+    rows: Sequence[Indexed]
+    left: Sequence[Head]
+
+    def carried(self) -> Found:
+        return Found([carried(row) for row in self.rows], self.left)
+
+
+def all_indexed(ledger: Ledger, share: Share = alone) -> Iterator[Indexed]:
     """Every run that can be read: what `SqliteQueue.open` wants as `rebuild`.
 
     Others get no row, so that asking for one reads it and says what is wrong with it.
     """
-    for head in ledger.heads():
-        try:
-            yield _shown(_anew(ledger, head), ledger)
-        except (IntegrityError, NotFound, InvalidInput):
-            continue
+    for found in share(partial(_at_tips, ledger), _parts(ledger.heads()), Found.carried):
+        yield from found.rows
+        yield from _by_name(ledger, found.left, {})
 
 
 def refresh(ledger: Ledger, queue: Queue, run_id: str) -> Indexed | None:
@@ -127,7 +154,7 @@ def refresh(ledger: Ledger, queue: Queue, run_id: str) -> Indexed | None:
     rewound = known is not None and known.summary.seq > found.summary.seq
     if rewound and behind:
         return known
-    _put(ledger, queue, [found], {run_id} if rewound else set())
+    _put(ledger, queue, [_shown(found, ledger)], {run_id} if rewound else set())
     return found
 
 
@@ -151,19 +178,19 @@ def refresh_all(ledger: Ledger, queue: IndexQueue, stamp: str = "") -> Refreshed
     epoch = queue.epoch()
     if stamp and queue.stamp() == stamp:
         return Refreshed()
-    done = _compare(ledger, queue, again=False)
+    done = _compare(ledger, queue)
     # Runs that cannot be read have no row; with the stamp they would stay unseen after their repair.
     if stamp and not done.unreadable:
         queue.put_stamp(stamp, epoch)
     return done
 
 
-def rebuild(ledger: Ledger, queue: IndexQueue) -> Refreshed:
+def rebuild(ledger: Ledger, queue: IndexQueue, share: Share = alone) -> Refreshed:
     """Read every run again and offer the unfinished ones of this workspace. Leases and calls in work stay."""
-    return _compare(ledger, queue, again=True)
+    return _compare(ledger, queue, share)
 
 
-def _compare(ledger: Ledger, queue: IndexQueue, *, again: bool) -> Refreshed:
+def _compare(ledger: Ledger, queue: IndexQueue, again: Share | None = None) -> Refreshed:
     # The rows first, as above. All at once: a row of its own for each takes as long as reading the run.
     seqs = queue.seqs() if again else {}
     tips, ahead, heads = queue.tips(), ledger.ahead(), {head.run_id: head for head in ledger.heads()}
@@ -173,24 +200,45 @@ def _compare(ledger: Ledger, queue: IndexQueue, *, again: bool) -> Refreshed:
     vanished = [run_id for run_id in tips if not (run_id in heads or run_id in ahead) and _is_gone(ledger, run_id)]
     for run_id in vanished:
         queue.forget(run_id)
-    moved = [head for head in heads.values() if again or tips.get(head.run_id) != (head.tip, head.sealed)]
     unreadable: dict[str, str] = {}
-    for start in range(0, len(moved), _BATCH):
-        found: list[Indexed] = []
-        rewound: set[str] = set()
-        for head in moved[start : start + _BATCH]:
-            known = None if again else queue.indexed(head.run_id)
-            behind = head.run_id in (ahead if again else ledger.ahead())
-            try:
-                row = _anew(ledger, head) if again else _read(ledger, known, head)
-            except (IntegrityError, NotFound, InvalidInput) as error:
-                unreadable[head.run_id] = error.message
-                continue
-            found.append(row)
-            if (known.summary.seq if known else seqs.get(head.run_id, -1)) > row.summary.seq and not behind:
-                rewound.add(head.run_id)
-        _put(ledger, queue, found, rewound)
+    if again:
+        moved = [*heads.values()]
+        for found in again(partial(_at_tips, ledger), _parts(moved), Found.carried):
+            _put_anew(ledger, queue, [*found.rows, *_by_name(ledger, found.left, unreadable)], seqs, ahead)
+    else:
+        moved = [head for head in heads.values() if tips.get(head.run_id) != (head.tip, head.sealed)]
+        for part in _parts(moved):
+            _put_grown(ledger, queue, part, unreadable)
     return Refreshed(len(vanished) + len(moved) - len(unreadable), unreadable, put_back)
+
+
+def _parts(heads: Iterable[Head]) -> list[list[Head]]:
+    each = list(heads)
+    return [each[start : start + _BATCH] for start in range(0, len(each), _BATCH)]
+
+
+def _put_anew(
+    ledger: Ledger, queue: Queue, rows: Sequence[Indexed], seqs: Mapping[str, int], ahead: Container[str]
+) -> None:
+    standings = map(standing_of, rows)
+    rewound = {run.run_id for run in standings if seqs.get(run.run_id, -1) > run.seq and run.run_id not in ahead}
+    _put(ledger, queue, rows, rewound)
+
+
+def _put_grown(ledger: Ledger, queue: Queue, heads: Iterable[Head], unreadable: dict[str, str]) -> None:
+    rows: list[Indexed] = []
+    rewound: set[str] = set()
+    for head in heads:
+        known, behind = queue.indexed(head.run_id), head.run_id in ledger.ahead()
+        try:
+            row = _read(ledger, known, head)
+        except (IntegrityError, NotFound, InvalidInput) as error:
+            unreadable[head.run_id] = error.message
+            continue
+        rows.append(_shown(row, ledger))
+        if known is not None and known.summary.seq > row.summary.seq and not behind:
+            rewound.add(head.run_id)
+    _put(ledger, queue, rows, rewound)
 
 
 def _restored(ledger: Ledger, queue: IndexQueue, tips: Mapping[str, str], heads: Mapping[str, Head]) -> Iterator[str]:
@@ -233,14 +281,26 @@ def _read(ledger: Ledger, known: Indexed | None, head: Head) -> Indexed:
     return whole(*ledger.read(head.run_id))
 
 
-def _anew(ledger: Ledger, head: Head) -> Indexed:
-    """A run's row from all of its receipts, as a listing has just found it: its ref is not looked up again."""
-    with contextlib.suppress(HermesError):
-        found, receipts = ledger.at(head.tip)
-        if (found.run_id, found.tip) == (head.run_id, head.tip):
-            return whole(head, receipts)
-    # Whatever is odd about it is said by the ordinary way.
-    return whole(*ledger.read(head.run_id))
+def _at_tips(ledger: Ledger, heads: Iterable[Head]) -> Found:
+    """Rows of runs as a listing has just found them: their refs are not looked up again."""
+    rows, left = [], []
+    for head in heads:
+        with contextlib.suppress(HermesError):
+            there, receipts = ledger.at(head.tip)
+            if (there.run_id, there.tip) == (head.run_id, head.tip):
+                rows.append(_shown(whole(head, receipts), ledger))
+                continue
+        left.append(head)
+    return Found(rows, left)
+
+
+def _by_name(ledger: Ledger, heads: Iterable[Head], unreadable: dict[str, str]) -> Iterator[Indexed]:
+    """The same by the ordinary way, which says whatever is odd about a run."""
+    for head in heads:
+        try:
+            yield _shown(whole(*ledger.read(head.run_id)), ledger)
+        except (IntegrityError, NotFound, InvalidInput) as error:
+            unreadable[head.run_id] = error.message
 
 
 def _shown(row: Indexed, ledger: Ledger) -> Indexed:
@@ -252,6 +312,5 @@ def _put(ledger: Ledger, queue: Queue, rows: Sequence[Indexed], rewound: set[str
     for run_id in rewound:
         # A row never goes back to fewer receipts by itself: that is how two indexers at once are kept in order.
         queue.rewind(run_id)
-    rows = [_shown(row, ledger) for row in rows]
-    waking = [row for row in rows if not row.summary.ended and row.summary.home == ledger.home]
-    queue.apply(Change(index=rows, offer=[Work(row.summary.run_id, "workflow") for row in waking]), _NAME)
+    unfinished = [run.run_id for run in map(standing_of, rows) if not run.ended and run.home == ledger.home]
+    queue.apply(Change(index=rows, offer=[Work(run_id, "workflow") for run_id in unfinished]), _NAME)

@@ -40,6 +40,7 @@ class Packs:
         self._files: dict[str, PackFile | None] = {}
         self._order: list[PackFile] = []
         self._open: list[Repo] = []
+        self._process = os.getpid()
         # Packs that are still open when the interpreter goes down make dulwich complain on stderr.
         weakref.finalize(self, _close, self._open)
 
@@ -155,6 +156,10 @@ class Packs:
             raise IntegrityError(f"{failed}: {type(error).__name__}: {error}", hint=hint) from None
 
     def _repo(self) -> Repo:
+        if self._process != os.getpid():
+            # A fork has the same open files, and with them one place in each for both processes.
+            _close(self._open)
+            self._process = os.getpid()
         if not self._open:
             try:
                 self._open.append(Repo(self._repository))

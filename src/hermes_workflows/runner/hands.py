@@ -1,0 +1,142 @@
+"""More hands for work that this process could do alone: copies of it take parts in turn and hand back what they made.
+
+A copy is a fork, which needs nothing imported or opened again. It is only made of a process of one thread, and on
+Linux; elsewhere, and where there is one processor, the work is done here. Whatever a copy does not deliver, because it
+was killed or something failed, is done here as well: so failures are told by this process and by nobody else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import gc
+import os
+import pickle
+import select
+import signal
+import struct
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Generic, TypeVar
+
+P = TypeVar("P")
+R = TypeVar("R")
+
+# Fewer parts for each are done before a copy has begun.
+_FEWEST = 4
+# With more of them, whoever puts together what they made is what is waited for.
+_MOST_COPIES = 3
+# So many have room in any pipe. A ticket is for one part, or for several where there are more.
+_MOST_TICKETS = 1024
+_TICKET = struct.Struct("=L")
+_HEADER = struct.Struct("=LQ")
+# What a copy has made waits in its pipe while this process is busy with a part of its own.
+_PIPE_BYTES = 1 << 20
+
+
+def several(work: Callable[[P], R], parts: Sequence[P], carry: Callable[[R], R]) -> Iterable[R]:
+    """`work` of each of `parts`, in any order; what a copy did has gone through `carry` there, and must be picklable.
+
+    What `work` reads from must bear to be read by two processes, one of which is a fork of the other.
+    """
+    copies = min(_processors() - 1, _MOST_COPIES, len(parts) // _FEWEST - 1)
+    return _shared(work, parts, carry, copies) if copies > 0 and _is_alone() else map(work, parts)
+
+
+def _processors() -> int:
+    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else 1
+
+
+def _is_alone() -> bool:
+    """Whether there is no other thread, one of whose locks a copy would wait for in vain."""
+    return threading.active_count() == 1 and len(os.listdir("/proc/self/task")) == 1
+
+
+def _shared(work: Callable[[P], R], parts: Sequence[P], carry: Callable[[R], R], copies: int) -> Iterator[R]:
+    count = min(len(parts), _MOST_TICKETS)
+    tickets = _tickets(count)
+    # What there is now is not looked through for garbage any more: that would give each copy its own pages of it.
+    gc.freeze()
+    made = [_Copy(lambda number: [carry(work(part)) for part in parts[number::count]], tickets) for _ in range(copies)]
+    missing = set(range(count))
+    try:
+        while ticket := os.read(tickets, _TICKET.size):
+            (number,) = _TICKET.unpack(ticket)
+            missing.discard(number)
+            yield from map(work, parts[number::count])
+            yield from _delivered(made, missing, wait=False)
+        yield from _delivered(made, missing, wait=True)
+        for number in sorted(missing):
+            yield from map(work, parts[number::count])
+    finally:
+        gc.unfreeze()
+        os.close(tickets)
+        for copy in made:
+            copy.end()
+
+
+def _tickets(count: int) -> int:
+    """A pipe with each number once, for whoever reads it next: the kernel never gives two readers one of them."""
+    reading, writing = os.pipe()
+    os.write(writing, b"".join(map(_TICKET.pack, range(count))))
+    os.close(writing)
+    return reading
+
+
+def _delivered(copies: Iterable[_Copy[R]], missing: set[int], *, wait: bool) -> Iterator[R]:
+    for copy in copies:
+        for number, made in copy.delivered(wait=wait):
+            missing.discard(number)
+            yield from made
+
+
+class _Copy(Generic[R]):
+    """A fork that does what tickets say, and how to get what it made."""
+
+    def __init__(self, do: Callable[[int], list[R]], tickets: int) -> None:
+        self._pipe, writing = os.pipe()
+        with contextlib.suppress(OSError):
+            fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+        self._process = os.fork()
+        if self._process == 0:
+            _be_one(do, tickets, writing)
+        os.close(writing)
+
+    def delivered(self, *, wait: bool) -> Iterator[tuple[int, list[R]]]:
+        """What it has made by now, or all that it makes until it ends."""
+        while wait or select.select([self._pipe], [], [], 0)[0]:
+            header = self._read(_HEADER.size)
+            number, size = _HEADER.unpack(header) if header else (0, 0)
+            if not (data := self._read(size)):
+                return
+            yield number, pickle.loads(data)
+
+    def _read(self, size: int) -> bytes:
+        """So many bytes, none when it has ended before."""
+        data = bytearray()
+        while len(data) < size:
+            if not (some := os.read(self._pipe, size - len(data))):
+                return b""
+            data += some
+        return bytes(data)
+
+    def end(self) -> None:
+        os.close(self._pipe)
+        os.kill(self._process, signal.SIGKILL)
+        os.waitpid(self._process, 0)
+
+
+def _be_one(do: Callable[[int], list[R]], tickets: int, pipe: int) -> None:
+    """Never returns: what belongs to the other process, its output and its exit, is not ours to touch."""
+    try:
+        for each in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(each, signal.SIG_DFL)
+        with open(pipe, "wb") as file:
+            while ticket := os.read(tickets, _TICKET.size):
+                (number,) = _TICKET.unpack(ticket)
+                data = pickle.dumps(do(number), pickle.HIGHEST_PROTOCOL)
+                file.write(_HEADER.pack(number, len(data)) + data)
+                file.flush()
+    finally:
+        os._exit(0)
