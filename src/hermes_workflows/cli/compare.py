@@ -19,6 +19,7 @@ from .told import place_of
 
 if TYPE_CHECKING:
     from ..finding import Found
+    from ..runner.replaying import Replay, Wanted
     from ..runner.slices import Decider
     from ..workspace import Workspace
 
@@ -74,19 +75,17 @@ def replay(
 
     _check(runs, every or workflow is not None or last is not None or fetched)
     fix_hash_seed(scope.session)
-    from ..runner.replaying import Wanted, replay_all
-    from .guard import guarded
-    from .replays import replays_document, replays_markdown, replays_text
+    from .garbage import left_lying
 
-    wanted = Wanted(runs, workflow, last, fetched)
-    with _receipts(scope) as workspaces, _decider(scope.session) as decider:
-        redactors = lambda: [each.redactor for each in workspaces]  # noqa: E731  # asked for at each line
-        with guarded(redactors, own_process=scope.session.own_process):
-            done = list(replay_all(workspaces, wanted, decider))
-    if summary is not None:
-        with summary.open("a", encoding="utf-8") as file:
-            file.write(replays_markdown(done))
-    scope.output.data(replays_document(done), lambda: replays_text(done))
+    with left_lying(scope.session):
+        from ..runner.replaying import Wanted
+        from .replays import replays_document, replays_markdown, replays_text
+
+        done = _replayed(scope, Wanted(runs, workflow, last, fetched))
+        if summary is not None:
+            with summary.open("a", encoding="utf-8") as file:
+                file.write(replays_markdown(done))
+        scope.output.data(replays_document(done), lambda: replays_text(done))
     return Divergence.exit_code if any(each.error for each in done) else 0
 
 
@@ -95,6 +94,16 @@ def _check(runs: Sequence[str], many: bool) -> None:
         raise click.UsageError("name runs, or choose them by --all, --workflow, --last and --fetched")
     if not runs and not many:
         raise click.UsageError("which runs? name them, or pass --all")
+
+
+def _replayed(scope: Scope, wanted: Wanted) -> list[Replay]:
+    from ..runner.replaying import replay_all
+    from .guard import guarded
+
+    with _receipts(scope) as workspaces, _decider(scope.session) as decider:
+        redactors = lambda: [each.redactor for each in workspaces]  # noqa: E731  # asked for at each line
+        with guarded(redactors, own_process=scope.session.own_process):
+            return list(replay_all(workspaces, wanted, decider))
 
 
 def _found(scope: Scope, text: str) -> tuple[Found, Path]:

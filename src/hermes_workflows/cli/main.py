@@ -6,16 +6,12 @@ is imported, which takes longer than all the rest of it.
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 from collections.abc import Sequence
 
 # These decide whatever they are asked for; their own modules see to those who decide only sometimes.
 _DECIDING = ("fork", "replay", "reproduce", "retry")
-# Modules, and the receipts of a run, live until the end. Looking for garbage among them at every 700 objects, as Python
-# does by itself, takes a seventh of a replay.
-_OBJECTS = 50_000
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -36,7 +32,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         from .hashseed import start_again
 
         start_again(arguments, os.environ)
-        gc.set_threshold(_OBJECTS, 20, 100)
     from .commands import run_command
 
     return run_command(arguments, own_process=own_process)

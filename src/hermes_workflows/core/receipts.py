@@ -285,8 +285,10 @@ def load(path: str, data: bytes, fetch: Callable[[str], bytes]) -> Receipt:
     if model is None:
         raise IntegrityError(f"{path}: unknown kind {stored.get('kind')!r}")
     try:
-        decoded = decode(stored, fetch) if _has_forms(data) else stored
-        receipt = model.model_validate({**decoded, "path": path})  # type: ignore[dict-item]
+        told: Any = decode(stored, fetch) if _has_forms(data) else stored
+        told["path"] = path
+        # `model_validate` without its options, which take a tenth of the time to be left out.
+        receipt: Receipt = model.__pydantic_validator__.validate_python(told)
     except ValidationError as error:
         first = error.errors()[0]
         where = "/".join(str(part) for part in first["loc"])
