@@ -9,8 +9,16 @@ from hypothesis import strategies as st
 from tests.hostile import TEXTS
 
 from hermes_workflows.core import layout
-from hermes_workflows.core.messages import one_line, person_name, receipt_trailers, receipts_message, trailers
+from hermes_workflows.core.messages import (
+    one_line,
+    person_name,
+    receipt_trailers,
+    receipts_message,
+    run_named,
+    trailers,
+)
 from hermes_workflows.core.receipts import Author, CallReceipt, Execution, Receipt, SignalReceipt
+from hermes_workflows.errors import IntegrityError
 from hermes_workflows.store.commits import Commit, parse
 
 
@@ -27,6 +35,48 @@ def receipt(key: str, name: str) -> Receipt:
             execution=Execution(),
         )
     return SignalReceipt(path=layout.signal("x", 1), key=key, status="received", execution=Execution())
+
+
+PIECES = [
+    "Hermes-Run: ",
+    "Hermes-Run: a",
+    "Hermes-Run: b c",
+    "Hermes-Key: k",
+    "subject",
+    "\n",
+    "\n\n",
+    "\r",
+    "\u2028",
+    " ",
+]
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=9).map("".join))
+def test_the_run_that_a_message_names_is_that_of_its_first_block_with_one(message: str) -> None:
+    assert run_named(message) == next((block["Run"] for block in trailers(message) if "Run" in block), None)
+
+
+COMMIT = f"tree {40 * 'a'}\nparent {40 * 'b'}\nauthor a <b> 1 +0000\ncommitter c <d> 2 +0000\n\ntext\n"
+
+
+@given(
+    st.integers(0, len(COMMIT) - 1),
+    st.sampled_from(["", "\n", " ", "parent ", "encoding x\n", "\r", "é", "٣", "0", "-"]),
+)
+def test_a_commit_that_is_not_as_usual_is_whole_or_damaged(place: int, odd: str) -> None:
+    data = COMMIT[:place] + odd + COMMIT[place + 1 :]
+    try:
+        found = parse(data.encode(), b"")
+    except IntegrityError:
+        return
+    head, _, message = data.partition("\n\n")
+    fields = dict(line.partition(" ")[::2] for line in reversed(head.split("\n")))
+    assert (found.tree.hex(), found.message) == (fields["tree"], message)
+    assert [parent.hex() for parent in found.parents] == [
+        line[7:] for line in head.split("\n") if line.startswith("parent ")
+    ]
+    assert found.author.name == fields["author"].partition(" <")[0]
+    assert found.time == int(fields["committer"].split()[-2])
 
 
 @settings(deadline=None)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hermes_workflows.core import layout
 from hermes_workflows.core.readme import render
 from hermes_workflows.core.receipts import CallReceipt, Execution, Usage
 from hermes_workflows.core.summary import RunSummary, summarize
+from hermes_workflows.core.timestamps import render_time
 from hermes_workflows.core.usages import OTHERS, TOLD_CALLS, added, told
 
 NOW = datetime(2026, 11, 29, 10, 0, tzinfo=UTC)
@@ -20,6 +24,17 @@ def used(key: str, path: str, tokens: int, cost: float, status: Any = "completed
     return CallReceipt(
         path=path, kind="agent", key=key, status=status, fingerprint="fp1:sha256:0", request={}, execution=execution
     )
+
+
+ZONES = [timezone(timedelta(minutes=minutes)) for minutes in (-720, 0, 1, 330)]
+
+
+@given(st.integers(0, 250_000_000_000_000_000), st.sampled_from(ZONES))
+def test_what_a_row_says_of_a_moment_is_what_receipts_say(microseconds: int, zone: timezone) -> None:
+    moment = (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=microseconds)).astimezone(zone)
+    receipt = used("a", layout.step("a"), 1, 0.0).model_copy(update={"execution": Execution(finished_at=moment)})
+    (event,) = summarize("wf", [receipt]).recent
+    assert event.at == summarize("wf", [receipt]).updated_at == render_time(moment)
 
 
 TWO_CALLS = [

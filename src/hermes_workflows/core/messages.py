@@ -76,6 +76,16 @@ def trailers(message: str) -> list[dict[str, str]]:
     return [dict(_TRAILER.findall(block)) for block in blocks if _TRAILER.search(block)]
 
 
+def run_named(message: str) -> str | None:
+    """The run that the first block with a `Run` names."""
+    _, _, blocks = message.partition("\n\n")
+    # The messages of all runs are looked through when they are listed, and mostly have one.
+    _, found, rest = f"\n{blocks}".partition("\nHermes-Run: ")
+    if "\nHermes-Run: " not in rest:
+        return rest.partition("\n")[0] if found else None
+    return next((block["Run"] for block in trailers(message) if "Run" in block), None)
+
+
 def receipt_trailers(run_id: str, receipt: Receipt) -> dict[str, str]:
     """What a commit says of a receipt it adds, by trailer, without the `Hermes-`."""
     values = {

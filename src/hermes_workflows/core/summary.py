@@ -12,6 +12,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+import orjson
+
 from . import layout
 from .names import clean_key
 from .timestamps import render_time
@@ -172,7 +174,14 @@ def _moment(receipt: Receipt) -> datetime | None:
 
 
 def _text(moment: datetime | None) -> str | None:
-    return render_time(moment) if moment else None
+    """As `render_time` says it; a row has a dozen of them, and the writer of JSON takes a third of the time."""
+    if moment is None:
+        return None
+    text = orjson.dumps(moment, option=orjson.OPT_UTC_Z).decode()
+    if not text.endswith('Z"'):
+        return render_time(moment)
+    # Microseconds are left out when there are none.
+    return f"{text[1:24]}Z" if text[20] == "." else f"{text[1:20]}.000Z"
 
 
 def _usage(summary: RunSummary, key: str, usage: Usage) -> _Changes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,6 +11,12 @@ from functools import lru_cache
 from ..core.messages import cut, one_line, person_name, trailers
 from ..core.receipts import Author
 from ..errors import IntegrityError
+
+# What git writes without signatures and encodings. Everything else is taken apart line by line.
+_USUAL = re.compile(
+    r"tree ([0-9a-f]{40})\n((?:parent [0-9a-f]{40}\n)*)"
+    r"author ([^\n]*)\ncommitter ([^\n]* (-?[0-9]{1,18}) [-+][0-9]{4})"
+)
 
 # RFC 2606 keeps .invalid free, so no forge will show a stranger's face beside a receipt.
 _EMAIL = "noreply@hermes-workflows.invalid"
@@ -42,6 +49,10 @@ class Commit:
 def parse(data: bytes, oid: bytes) -> Commit:
     """Raises IntegrityError for bytes that are no commit."""
     head, _, message = data.decode("utf-8", "surrogateescape").partition("\n\n")
+    if usual := _USUAL.fullmatch(head):
+        tree, parents, author, committer, time = usual.groups()
+        ids = [bytes.fromhex(line[-40:]) for line in parents.split("\n")[:-1]]
+        return Commit(bytes.fromhex(tree), tuple(ids), message, _person(author), _person(committer), int(time))
     fields: dict[str, list[str]] = {}
     for line in head.split("\n"):
         name, _, value = line.partition(" ")
@@ -87,6 +98,7 @@ def _oid(text: str) -> bytes:
     return oid
 
 
+@lru_cache(maxsize=256)
 def _person(line: str) -> Author:
     name, _, rest = line.partition(" <")
     return Author(name, rest.partition(">")[0])

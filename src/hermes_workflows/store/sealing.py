@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..core import layout
+from ..core.messages import run_named
 from ..core.names import run_component
 from ..core.receipts import Author
 from ..errors import IntegrityError
@@ -119,7 +120,7 @@ class Sealed:
                 for oid, commit in self._snapshots.first_parents(bytes.fromhex(newest or GENESIS)):
                     if oid.hex() == known:
                         break
-                    run_id = next((block["Run"] for block in commit.trailers() if "Run" in block), "")
+                    run_id = run_named(commit.message) or ""
                     if len(commit.parents) == 2:
                         new.setdefault(run_component(run_id), (run_id, commit.parents[1].hex()))
                 else:

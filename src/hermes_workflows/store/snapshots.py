@@ -13,6 +13,7 @@ from functools import cached_property
 
 from ..core import layout
 from ..core.checks import is_receipt
+from ..core.messages import run_named
 from ..core.names import run_component
 from ..core.receipts import Receipt
 from ..errors import IntegrityError
@@ -176,7 +177,7 @@ class Snapshots:
     def _only_run(self, tip: bytes, root: Folder) -> str:
         path, folder = "runs", self.trees.folder(root, "runs")
         for _ in range(2):
-            names = [name for name, item in folder.items() if item.is_folder] if folder else []
+            names = folder.folders() if folder else []
             if len(names) != 1:
                 raise NoRun(f"commit {tip.hex()} holds no run, or several")
             path, folder = f"{path}/{names[0]}", self.trees.folder(folder, names[0]) if folder else None
@@ -186,7 +187,9 @@ class Snapshots:
     def _run_id(tip: bytes, commit: Commit, folder: str) -> str:
         """The id as it was given: the trailer says it, and is believed because the folder's name is made from it."""
         component = folder.rpartition("/")[2]
-        named = next((block["Run"] for block in commit.trailers() if "Run" in block), component)
+        named = run_named(commit.message)
+        if named is None:
+            return component
         if run_component(named) != component:
             raise IntegrityError(f"commit {tip.hex()} says it is of run {named!r}, but its folder is {folder}")
         return named

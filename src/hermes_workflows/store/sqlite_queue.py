@@ -11,6 +11,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from threading import RLock
 from typing import TypeVar
@@ -23,6 +24,7 @@ from .held import Held
 from .liveness import Process
 from .queue_port import Change, Counts, InboxPage, Indexed, Lease, ReviewRow, RunnerRow, Stuck, Took, Work, WorkRow
 from .room import is_suspect
+from .rows import standing_of
 from .wanted import EVERY, Wanted, WantedReviews
 from .work_table import Answer, Holder, Moment
 
@@ -30,6 +32,7 @@ T = TypeVar("T")
 Rebuild = Callable[[], Iterable[Indexed]]
 
 ATTEMPTS = 3
+_FILLED_AT_ONCE = 100
 
 
 class SqliteQueue:
@@ -293,11 +296,11 @@ class SqliteQueue:
 
     def _fill(self, connection: sqlite3.Connection) -> None:
         moment = Moment.of(self._clock)
-        for indexed in self._rebuild():
-            index_table.put(connection, [indexed])
-            summary = indexed.summary
-            if not summary.ended and self._home in (None, summary.home):
-                work_table.offer(connection, [Work(summary.run_id, "workflow")], moment)
+        rebuilt = iter(self._rebuild())
+        while rows := list(islice(rebuilt, _FILLED_AT_ONCE)):
+            index_table.put(connection, rows)
+            unfinished = [run for run in map(standing_of, rows) if not run.ended and self._home in (None, run.home)]
+            work_table.offer(connection, [Work(run.run_id, "workflow") for run in unfinished], moment)
 
     def _enter_leases(self, database: Database) -> None:
         if not self._held.leases:

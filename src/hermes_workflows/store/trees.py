@@ -28,6 +28,7 @@ _ENTRY = re.compile(rb"(([0-7]+) ([^\0]+)\0[\s\S]{20})")
 # Stands for the id of a folder that is in memory only.
 _UNWRITTEN = bytes(20)
 _FOLDER_MODES = (b"40000", b"040000")
+_OUR_FILE = b"100644 "
 
 Write = Callable[[bytes, bytes], bytes]
 
@@ -64,6 +65,10 @@ class Folder:
     def parse(cls, data: bytes, oid: bytes) -> Folder:
         """Raises IntegrityError for bytes that are no tree."""
         entries = _ENTRY.findall(data)
+        if len(entries) == 1 and len(entries[0][0]) == len(data) and b"/" not in entries[0][2]:
+            # On the way to a run each folder has one entry; what follows takes as long again.
+            ((chunk, mode, name),) = entries
+            return cls([name + b"/" if mode in _FOLDER_MODES else name], [chunk], oid)
         keys = [name + b"/" if mode in _FOLDER_MODES else name for _, mode, name in entries]
         chunks = [chunk for chunk, _, _ in entries]
         # In another order, or with a name twice, what is listed would not be found; a path is no name.
@@ -82,6 +87,10 @@ class Folder:
 
     def items(self) -> Iterator[tuple[str, Item]]:
         return map(_entry, self.chunks)
+
+    def folders(self) -> list[str]:
+        """The names of sub-folders: no name has a slash, but their keys do."""
+        return [_decode(key[:-1]) for key in self.keys if key.endswith(b"/")]
 
     def with_item(self, name: str, item: Item) -> Folder:
         """The folder with one entry added or replaced; its id is not known yet."""
@@ -269,10 +278,15 @@ def _chunk(name: str, item: Item) -> bytes:
 
 
 def _item(chunk: bytes) -> Item:
+    if chunk.startswith(_OUR_FILE):
+        return Item(FILE, chunk[-20:])
     return Item(int(chunk[: chunk.index(b" ")], 8), chunk[-20:])
 
 
 def _entry(chunk: bytes) -> tuple[str, Item]:
+    # Whoever walks through a run does this once a receipt.
+    if chunk.startswith(_OUR_FILE):
+        return chunk[len(_OUR_FILE) : -21].decode("utf-8", "surrogateescape"), Item(FILE, chunk[-20:])
     return _decode(chunk[chunk.index(b" ") + 1 : -21]), _item(chunk)
 
 
