@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from sqlite3 import Connection
 from typing import TYPE_CHECKING
 
+from ..core.summary import ENDED
 from . import sql
 from .held import is_past
 from .liveness import Process
@@ -25,18 +26,21 @@ from .rows import (
 from .texts import dump, load
 
 if TYPE_CHECKING:
-    from ..core.summary import RunSummary
     from .wanted import Wanted, WantedReviews
 
 
-def put(connection: Connection, rows: Sequence[Indexed]) -> None:
+def put(connection: Connection, rows: Iterable[Indexed]) -> None:
+    ended: dict[str, str] = {}
     for indexed in rows:
+        # Not its summary: what another process has handed over would have to be taken apart for it.
         values = run_values(indexed)
         if connection.execute(sql.PUT_RUN_AGAIN, values).rowcount == 0:
             connection.execute(sql.PUT_RUN, values)
         for review in indexed.reviews:
-            _put_review(connection, review, indexed.summary.workflow)
-    if ended := [indexed.summary for indexed in rows if indexed.summary.ended]:
+            _put_review(connection, review, values["workflow"])
+        if values["status"] in ENDED:
+            ended[values["run_id"]] = values["workflow"]
+    if ended:
         _close(connection, ended)
 
 
@@ -46,11 +50,10 @@ def _put_review(connection: Connection, review: ReviewRow, workflow: str) -> Non
     connection.execute(sql.PUT_REVIEW, review_values(known, workflow))
 
 
-def _close(connection: Connection, runs: Sequence[RunSummary]) -> None:
-    """An ended run waits for nobody and is stuck at nothing."""
+def _close(connection: Connection, workflows: Mapping[str, str]) -> None:
+    """Ended runs, and of which workflows they are: they wait for nobody and are stuck at nothing."""
     for statement in (sql.UNSTUCK, sql.DROP_BODY):
-        connection.executemany(statement, [{"run_id": run.run_id} for run in runs])
-    workflows = {run.run_id: run.workflow for run in runs}
+        connection.executemany(statement, [{"run_id": run_id} for run_id in workflows])
     for row in connection.execute(sql.OPEN_REVIEWS, {"run_ids": dump(list(workflows))}).fetchall():
         review = review_of(row)
         connection.execute(sql.PUT_REVIEW, review_values(withdrawn(review), workflows[review.run_id]))
