@@ -10,6 +10,7 @@ from pathlib import Path
 from .errors import HermesError, IntegrityError, NotFound, StoreFailure
 from .loader import Loader
 from .looking import LookingQueue, PeekingQueue
+from .recorded import open_ledger
 from .registry import DatabasePaths, Registry
 from .store import index
 from .store.fast_status import DatabaseGone, FastIndex
@@ -51,23 +52,14 @@ def open_workspace(
     return Workspace(registry, paths, ledger, queue, surroundings, loader)
 
 
-def open_receipts(registry: Registry, paths: DatabasePaths, surroundings: Surroundings) -> Workspace:
-    """The workspace as its repository alone tells of it: for those who decide again, and touch nothing, SQLite neither.
+def open_peeking(registry: Registry, paths: DatabasePaths, surroundings: Surroundings) -> Workspace:
+    """The workspace for those who touch nothing, where the index may help to find a run.
 
     Raises NotFound, IntegrityError (something else lies there), StoreFailure.
     """
-    clock = surroundings.clock
-    ledger = GitLedger.open(paths.receipts, create=False, clock=clock, committer="hermes-workflows")
-    return Workspace(registry, paths, ledger, MemoryQueue(clock=clock), surroundings)
-
-
-def open_peeking(registry: Registry, paths: DatabasePaths, surroundings: Surroundings) -> Workspace:
-    """The same, where the index may help to find a run; it is not written either."""
-    workspace = open_receipts(registry, paths, surroundings)
-    workspace.queue = PeekingQueue(paths, surroundings.clock)
-    if isinstance(workspace.ledger, GitLedger):
-        workspace.ledger.ask(_recall(paths))
-    return workspace
+    ledger = open_ledger(paths, surroundings.clock)
+    ledger.ask(_recall(paths))
+    return Workspace(registry, paths, ledger, PeekingQueue(paths, surroundings.clock), surroundings)
 
 
 def open_apart(registry: Registry, paths: DatabasePaths, surroundings: Surroundings) -> Workspace:

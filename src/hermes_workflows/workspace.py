@@ -6,11 +6,9 @@ index and offers its continuation. A process that dies in between is repaired by
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from itertools import islice
 from pathlib import Path
 
 from . import finding, verifying
@@ -18,17 +16,16 @@ from .core import layout
 from .core.artifacts import Kept, artifacts_of, find_artifact
 from .core.clock import Clock
 from .core.differences import first_difference
-from .core.encoding import Limits, Plain
+from .core.encoding import Plain
 from .core.names import check_run_id
 from .core.plain import command_line
 from .core.receipts import Author, ControlReceipt, Provenance, RunStarted, draft
-from .core.redaction import Redactor
 from .core.states import OperationalState
 from .core.summary import RunSummary
 from .errors import Conflict, IntegrityError, InvalidInput, NewerSchema, NotFound
 from .facts import Observed, observed_in, state_of
-from .finding import Found
 from .loader import LoadedWorkflow, Loader
+from .recorded import Recorded
 from .registry import DatabasePaths, Registry
 from .review.answer import Answer, Review, answer, find_review
 from .review.controls import Control, Verb, request
@@ -62,7 +59,7 @@ class Surroundings:
     share: index.Share = index.alone
 
 
-class Workspace:
+class Workspace(Recorded):
     """One database of a registry: its ledger, its queue and the code of its workflows. Thread-safe."""
 
     def __init__(
@@ -74,38 +71,9 @@ class Workspace:
         surroundings: Surroundings,
         loader: Loader | None = None,
     ) -> None:
-        self.registry = registry
-        self.paths = paths
-        self.ledger = ledger
+        super().__init__(registry, paths, ledger, surroundings.clock, surroundings.environment, loader)
         self.queue = queue
-        self.clock = surroundings.clock
-        self.environment = surroundings.environment
         self._share = surroundings.share
-        self.loader = loader or Loader(registry)
-        self.limits = Limits()
-        named = {name: value for name in registry.redact if (value := self.environment.get(name))}
-        self.declared = Redactor(named, self.environment)
-        self._redactor = self.declared
-        self._learned: set[str] = set()
-        self._learning = threading.Lock()
-
-    @property
-    def root(self) -> Path:
-        """The folder that commands start in and that file refs are relative to."""
-        return self.registry.root
-
-    @property
-    def redactor(self) -> Redactor:
-        """What takes secrets out of everything that is recorded or shown now.
-
-        It knows what `declared` knows, by the registry and the environment, and what workflows have named since.
-        """
-        return self._redactor
-
-    def secret(self, name: str) -> str | None:
-        """The value of a variable that a workflow names a secret; it is one from now on, in every run."""
-        self._learn([name])
-        return self.environment.get(name)
 
     def without_secrets(self, by: Provenance) -> Provenance:
         clean = self.redactor.text
@@ -188,13 +156,6 @@ class Workspace:
         summary = self.summary(run_id)
         if not summary.ended and summary.home == self.ledger.home:
             self.queue.apply(Change(offer=[Work(run_id, "workflow")]), "workspace")
-
-    def find(self, text: str) -> Found:
-        """The run that is meant, with its receipts, ours or fetched; see `finding` for what `text` may be.
-
-        It writes nothing. Raises NotFound, Conflict, IntegrityError.
-        """
-        return finding.find(self.ledger, text, self._matching)
 
     def resolve(self, text: str) -> str:
         """The run of ours that is meant, by its id, the beginning of it, or a commit. Raises NotFound, Conflict."""
@@ -361,16 +322,9 @@ class Workspace:
 
     def close(self) -> None:
         self.queue.close()
-        self.ledger.close()
+        super().close()
 
     # -- inside ----------------------------------------------------------------------------------------------
-
-    def _learn(self, names: Iterable[str]) -> None:
-        with self._learning:
-            new = {name: self.environment.get(name) for name in names if name not in self._learned}
-            self._learned.update(new)
-            if found := {name: value for name, value in new.items() if value}:
-                self._redactor = self._redactor.extended(found)
 
     def _learn_from(self, run_id: str) -> None:
         """What the bodies of a run have named, whichever process they live in."""
@@ -381,8 +335,7 @@ class Workspace:
         """Ids of ours that begin so, from the index only while it is fresh: looking brings nothing up to date."""
         if self._stamp() and self.queue.stamp() == self._stamp():
             return self.queue.matching(prefix, limit)
-        matches = (head.run_id for head in self.ledger.heads() if head.run_id.startswith(prefix))
-        return sorted(islice(matches, limit))
+        return super()._matching(prefix, limit)
 
     def _stamp(self) -> str:
         return str(peek.stamp(self.paths.receipts)) if self.paths.receipts.is_dir() else ""

@@ -13,12 +13,13 @@ import pytest
 from hermes_workflows.clock import SystemClock
 from hermes_workflows.errors import Divergence, InvalidInput, NotFound
 from hermes_workflows.loader import CannotLoad
-from hermes_workflows.opening import open_receipts, open_workspace
+from hermes_workflows.opening import open_workspace
+from hermes_workflows.recorded import Recorded, open_receipts
 from hermes_workflows.registry import parse
 from hermes_workflows.runner.replaying import Replay, Wanted, replay_all
 from hermes_workflows.runner.slices import Decider, SliceLimits
 from hermes_workflows.runner.worker import Runner, RunnerOptions
-from hermes_workflows.workspace import Surroundings, Workspace
+from hermes_workflows.workspace import Surroundings
 
 FLOW = """
 from hermes_workflows import ask, bash, workflow
@@ -39,7 +40,7 @@ async def other() -> None:
 @dataclass
 class Site:
     root: Path
-    opened: list[Workspace] = field(default_factory=list)
+    opened: list[Recorded] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         text = '{"workflows": {"short": {"workflow_ref": "flow.py:flow"}}}'
@@ -59,7 +60,7 @@ class Site:
         (self.root / "flow.py").write_text(FLOW.replace(old, new))
 
     def replay(self, *names: str, **wanted: Any) -> dict[str, Replay]:
-        workspace = open_receipts(self.registry, self.paths, self.around)
+        workspace = open_receipts(self.registry, self.paths, self.around.clock, self.around.environment)
         self.opened.append(workspace)
         decider = Decider(SliceLimits(dead_man=None))
         try:

@@ -19,9 +19,9 @@ from .told import place_of
 
 if TYPE_CHECKING:
     from ..finding import Found
+    from ..recorded import Recorded
     from ..runner.replaying import Replay, Wanted
     from ..runner.slices import Decider
-    from ..workspace import Workspace
 
 
 @click.command("diff")
@@ -120,16 +120,14 @@ def _git_diff(repository: Path, one: Found, other: Found) -> str | None:
 
 
 @contextmanager
-def _receipts(scope: Scope) -> Iterator[list[Workspace]]:
+def _receipts(scope: Scope) -> Iterator[list[Recorded]]:
     """The workspaces of a replay, of which only the repositories are opened."""
-    from ..opening import open_receipts
-    from ..workspace import Surroundings
+    from ..recorded import open_receipts
 
-    surroundings = Surroundings(scope.clock, scope.session.environment)
     with ExitStack() as opened:
         workspaces = []
         for paths in scope.every():
-            workspaces.append(open_receipts(scope.registry, paths, surroundings))
+            workspaces.append(open_receipts(scope.registry, paths, scope.clock, scope.session.environment))
             opened.callback(workspaces[-1].close)
         yield workspaces
 

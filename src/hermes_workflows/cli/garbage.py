@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from .session import Session
 
-_OBJECTS = 50_000
+_OBJECTS = 200_000
 
 
 @contextmanager

@@ -14,10 +14,10 @@ from ..finding import Found
 from ..loader import LoadedWorkflow
 
 if TYPE_CHECKING:
-    from ..workspace import Workspace
+    from ..recorded import Recorded
 
 
-def load_found(workspace: Workspace, found: Found) -> LoadedWorkflow:
+def load_found(workspace: Recorded, found: Found) -> LoadedWorkflow:
     """Raises IntegrityError for a run without a start, NotFound and CannotLoad, and InvalidInput for code that is
     no workflow of this workspace.
     """
@@ -27,7 +27,7 @@ def load_found(workspace: Workspace, found: Found) -> LoadedWorkflow:
     return workspace.loader.load_foreign(ref)
 
 
-def check_found(workspace: Workspace, found: Found) -> None:
+def check_found(workspace: Recorded, found: Found) -> None:
     """Refuse receipts of a run that was not started here and is not sound: they would become part of one of ours.
 
     Raises IntegrityError with the first problem.
@@ -42,7 +42,7 @@ def check_found(workspace: Workspace, found: Found) -> None:
         )
 
 
-def is_ours(workspace: Workspace, found: Found) -> bool:
+def is_ours(workspace: Recorded, found: Found) -> bool:
     """Whether a run was started here.
 
     A commit may be of anybody's run, whatever id and home it claims: then the run that is here must say the same.

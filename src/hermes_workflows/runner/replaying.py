@@ -25,8 +25,8 @@ from .found_code import load_found
 from .slices import Decider
 
 if TYPE_CHECKING:
+    from ..recorded import Recorded
     from ..store.ports import Head
-    from ..workspace import Workspace
 
 _MAX_SHOWN = 5
 
@@ -62,7 +62,7 @@ class Wanted:
     fetched: bool = False
 
 
-def replay_all(workspaces: Sequence[Workspace], wanted: Wanted, decider: Decider) -> Iterator[Replay]:
+def replay_all(workspaces: Sequence[Recorded], wanted: Wanted, decider: Decider) -> Iterator[Replay]:
     """Replay what is wanted, the newest first. Raises NotFound and Conflict for what names no run or workflow."""
     if wanted.names:
         # All of them first: a typo in the last name is no reason to wait for the others.
@@ -78,7 +78,7 @@ def replay_all(workspaces: Sequence[Workspace], wanted: Wanted, decider: Decider
         yield replay(workspace, Found(known.run_id, known, tuple(receipts), remote), decider)
 
 
-def replay(workspace: Workspace, found: Found, decider: Decider) -> Replay:
+def replay(workspace: Recorded, found: Found, decider: Decider) -> Replay:
     """Decide one run again, from the start to its newest receipt, or to the moment that was asked for."""
     run_id, workflow = found.run_id, ""
     waits: tuple[str, ...] = ()
@@ -164,10 +164,10 @@ def _divergence(live: LiveRun, history: History, said: str, *, hint: str | None)
 # -- which runs --------------------------------------------------------------------------------------------------
 
 
-_Candidate = tuple["Workspace", "str | None", "Head"]
+_Candidate = tuple["Recorded", "str | None", "Head"]
 
 
-def _find(workspaces: Sequence[Workspace], name: str) -> tuple[Workspace, Found]:
+def _find(workspaces: Sequence[Recorded], name: str) -> tuple[Recorded, Found]:
     """The run in the first database that has it. Raises what the first one says."""
     missing: NotFound | None = None
     for workspace in workspaces:
@@ -178,7 +178,7 @@ def _find(workspaces: Sequence[Workspace], name: str) -> tuple[Workspace, Found]
     raise missing or NotFound(f"no run {name!r}")
 
 
-def _chosen(workspaces: Sequence[Workspace], wanted: Wanted) -> list[_Candidate]:
+def _chosen(workspaces: Sequence[Recorded], wanted: Wanted) -> list[_Candidate]:
     """The newest first, by when they started. Raises NotFound for a workflow that nobody knows."""
     known = [each for workspace in workspaces for each in _runs_of(workspace, wanted.fetched)]
     # The folder begins with the day; without one the commit could not be read, which is to be told first.
@@ -187,7 +187,7 @@ def _chosen(workspaces: Sequence[Workspace], wanted: Wanted) -> list[_Candidate]
     return chosen if wanted.last is None else _latest(chosen, wanted.last)
 
 
-def _runs_of(workspace: Workspace, fetched: bool) -> Iterator[_Candidate]:
+def _runs_of(workspace: Recorded, fetched: bool) -> Iterator[_Candidate]:
     own = set()
     for head in workspace.ledger.heads():
         own.add(head.run_id)
@@ -202,7 +202,7 @@ def _day(head: Head) -> tuple[bool, str]:
     return not head.folder, "/".join(head.folder.split("/")[:2])
 
 
-def _of_workflow(known: Iterable[_Candidate], workspaces: Sequence[Workspace], name: str) -> Iterator[_Candidate]:
+def _of_workflow(known: Iterable[_Candidate], workspaces: Sequence[Recorded], name: str) -> Iterator[_Candidate]:
     aliases = {alias: entry.ref for each in workspaces for alias, entry in each.registry.workflows.items()}
     refs = {name, aliases.get(name, name)}
     seen: dict[str, None] = dict.fromkeys(aliases)
@@ -233,7 +233,7 @@ def _start_of(candidate: _Candidate) -> tuple[bool, str]:
     return not head.folder, str(started)
 
 
-def _started(workspace: Workspace, head: Head) -> Mapping[str, Any]:
+def _started(workspace: Recorded, head: Head) -> Mapping[str, Any]:
     """`run.json` as it lies in git, without reading the rest of the run; empty when it cannot be read."""
     try:
         data = workspace.ledger.content(head.tip, layout.RUN) if head.folder else None
