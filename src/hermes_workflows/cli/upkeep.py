@@ -68,7 +68,9 @@ def index() -> None:
 @scoped
 def rebuild(scope: Scope) -> int:
     """Read every run again into the index and queue what is unfinished."""
-    with scope.open() as workspace:
+    from .garbage import left_lying
+
+    with left_lying(scope.session), scope.open() as workspace:
         done = workspace.rebuild_index()
     lines = [f"{run_id}: {reason}" for run_id, reason in done.unreadable.items()]
     document = {"runs": done.changed, "unreadable": dict(done.unreadable)}
