@@ -160,7 +160,6 @@ def grown(known: Ran | None, receipt: Receipt) -> Ran:
     """The call with what one more of its receipts says."""
     execution = receipt.execution
     ran = vars(known) if known else _asked_for(receipt)
-    # Made once: a frozen object of this size takes longer than everything else that is done for most receipts.
     new: dict[str, Any] = {"seq": receipt.seq, "child": ran["child"] or execution.child}
     if execution.attempt:
         new["attempts"] = max(ran["attempts"], execution.attempt)
@@ -170,7 +169,10 @@ def grown(known: Ran | None, receipt: Receipt) -> Ran:
         new.update(_ended(ran, receipt))
     elif receipt.kind == "review" and receipt.role is Role.NOTE:
         new["since"] = execution.started_at
-    return Ran(**{**ran, **new})
+    # A frozen object of this size takes longer to make by its class than all that is done for most receipts.
+    made = object.__new__(Ran)
+    vars(made).update(ran, **new)
+    return made
 
 
 def _asked_for(receipt: Receipt) -> dict[str, Any]:
@@ -254,8 +256,12 @@ def _ended(ran: Mapping[str, Any], receipt: Receipt) -> dict[str, Any]:
         "exit_code": _exit_code(receipt),
         "mock": bool(execution.mock),
         "texts": texts_of(receipt.output) if receipt.kind in _DRAFTING else (),
-        "transcript": tuple(transcript_of(receipt, _TRANSCRIPT, streams=True)),
+        "transcript": tuple(transcript_of(receipt, _TRANSCRIPT, streams=True)) if _says_how(receipt) else (),
     }
+
+
+def _says_how(receipt: Receipt) -> bool:
+    return receipt.execution.transcript is not None or receipt.kind == "bash"
 
 
 def _exit_code(receipt: Receipt) -> int:

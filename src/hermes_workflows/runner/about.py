@@ -6,21 +6,24 @@ A line that a workflow or a step writes with Python's `logging` carries them as 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
 
 _ABOUT: ContextVar[tuple[str, str]] = ContextVar("hermes_workflows_about", default=("", ""))
 
 
-@contextmanager
-def about(run_id: str, key: str = "") -> Iterator[None]:
+class about:  # noqa: N801  # it is used like a function, and made of one it would take three times as long
     """What is logged meanwhile, in this thread and in the tasks it starts, is about this run."""
-    before = _ABOUT.set((run_id, key))
-    try:
-        yield
-    finally:
-        _ABOUT.reset(before)
+
+    __slots__ = ("_before", "_named")
+
+    def __init__(self, run_id: str, key: str = "") -> None:
+        self._named = run_id, key
+
+    def __enter__(self) -> None:
+        self._before = _ABOUT.set(self._named)
+
+    def __exit__(self, *error: object) -> None:
+        _ABOUT.reset(self._before)
 
 
 def now_about(run_id: str, key: str = "") -> None:

@@ -49,12 +49,13 @@ class Burst:
         anchor = self._anchor
         return anchor if anchor is not None and lease is self._own else lease
 
-    def goes_on(self, finished: Finished, pending: Pending) -> Lease | None:
-        """A lease for the step that follows `finished`, taken out of what is pending; None when the queue gives it."""
-        if not (_is_quick(finished) and (work := _all_that_is_wanted(finished.lease, pending)) and not self.is_due):
+    def goes_on(self, lease: Lease, pending: Pending) -> Lease | None:
+        """A lease for the step that follows that of `lease`, taken out of what is pending; None: the queue gives it."""
+        work = _all_that_is_wanted(lease, pending)
+        if work is None or self.is_due:
             return None
         if self._anchor is None:
-            self._anchor, self._tell_at = finished.lease, self._clock.elapsed() + TOLD_WITHIN
+            self._anchor, self._tell_at = lease, self._clock.elapsed() + TOLD_WITHIN
         pending.finish.clear()
         pending.offer.clear()
         self._own = Lease(work, new_token(), claims=1)
@@ -77,7 +78,8 @@ def may_follow(options: object) -> bool:
     return isinstance(options, Step) and not (options.at_most_once or options.process)
 
 
-def _is_quick(finished: Finished) -> bool:
+def is_quick(finished: Finished) -> bool:
+    """Whether a burst may begin or go on with this result."""
     lease, seconds = finished.lease, (finished.ended - finished.started).total_seconds()
     return may_follow(finished.job.call.spec.options) and lease.claims == 1 and not lease.lost and seconds < QUICK
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,7 +15,7 @@ from . import calls, children, endings, intents, probing, timing
 from .about import about
 from .advance import advance
 from .bodies import CannotAdvance, Held, Over, refuse_paused
-from .bursts import may_follow
+from .bursts import is_quick, may_follow
 from .jobs import Job, Surroundings
 from .notices import Notices
 from .poison import MAX_CLAIMS, POISON, is_poison_call, is_suspect, poisoned_call, poisoned_run
@@ -30,7 +30,7 @@ _UNWANTED = "the workflow no longer waits for it"
 
 
 class Dispatcher:
-    """Single-threaded: executors hand over what they have through the runner's inbox.
+    """For one thread at a time: executors hand over what they have through the runner's inbox.
 
     `active` are the calls that executors have in hand, by lease token; `start` gives one to them.
     `survives` says whether a process that decides a run lives, `wanting` what is claimed.
@@ -87,9 +87,7 @@ class Dispatcher:
     def _owes(self) -> bool:
         """Whether the queue must be told something now; in a burst that can wait for a moment."""
         pending, burst = self.records.pending, self.records.burst
-        if not burst.is_open:
-            return bool(pending)
-        return burst.is_due or bool(pending.finish or pending.offer or pending.has_other_work)
+        return burst.is_due or pending.is_urgent if burst.is_open else bool(pending)
 
     def leases(self) -> list[Lease]:
         """Everything this process holds, for whoever renews it; called from another thread."""
@@ -105,29 +103,29 @@ class Dispatcher:
         refused = self.refused
         return [refused_line(refused.message)] if refused else []
 
-    def record(self, events: Sequence[Finished | Attempted], *, decide: bool = True, in_bursts: bool = False) -> None:
-        """Commit what executors have handed over; with `decide`, the bodies held here go on with it at once.
-
-        With `in_bursts` a step that follows alone is executed before the queue is told of it.
-        """
+    def record(self, events: Iterable[Finished | Attempted], *, decide: bool = True) -> None:
+        """Commit what executors have handed over; with `decide`, the bodies held here go on with it at once."""
         before = len(self.records.pending.offer)
         self._results.record(events)
         if decide:
             self._decide_at_once(self.records.pending.offer[before:])
         self._notices.settle()
-        if in_bursts and len(events) == 1 and isinstance(events[0], Finished) and not self.active:
-            self._go_on(events[0])
 
-    def _go_on(self, finished: Finished) -> None:
-        """Execute the step that follows at once, if that is all there is to do."""
+    def goes_on(self, finished: Finished) -> bool:
+        """Whether a result may be followed by another step without the queue: it is all that executes here."""
+        return len(self.active) == 1 and not self.records.pending.is_urgent and is_quick(finished)
+
+    def go_on(self, finished: Finished) -> tuple[Lease, Job] | None:
+        """Record such a result; the step to be executed next, at once, if that is all there is to do."""
+        self.record([finished])
         held = self.records.bodies.get(finished.job.run_id)
-        if held is None or len(held.live.outstanding) != 1:
-            return
+        if held is None or len(held.live.outstanding) != 1 or self._wanting.limits("step"):
+            return None
         (call,) = held.live.outstanding.values()
-        if not isinstance(call, Call) or not may_follow(call.spec.options) or self._wanting.limits("step"):
-            return
-        if lease := self.records.burst.goes_on(finished, self.records.pending):
-            self._execute(lease, held, call)
+        if not isinstance(call, Call) or not may_follow(call.spec.options):
+            return None
+        lease = self.records.burst.goes_on(finished.lease, self.records.pending)
+        return (lease, self._begun(lease, held, call)) if lease else None
 
     # -- work ------------------------------------------------------------------------------------------------
 
@@ -315,7 +313,7 @@ class Dispatcher:
         elif call.kind == "child":
             children.serve(self.records, held, call, lease)
         elif intents.promise(self.records, held, call):
-            self._execute(lease, held, call)
+            self._start(lease, self._begun(lease, held, call))
         else:
             pending.release.append(lease)
 
@@ -337,7 +335,7 @@ class Dispatcher:
                 return active
         return None
 
-    def _execute(self, lease: Lease, held: Held, call: Call[Any]) -> None:
+    def _begun(self, lease: Lease, held: Held, call: Call[Any]) -> Job:
         made = held.attempts.get(call.key, 0)
         notes = (held.live.noted.get(layout.attempt(call.key, number)) for number in range(1, made + 1))
         earlier = tuple(note for note in notes if note is not None and note.status == "failed")
@@ -348,7 +346,7 @@ class Dispatcher:
         job = Job(held.run_id, call, made + 1, loaded.ref, loaded.code, around, earlier)
         log.debug("%s started, attempt %d", call.kind, job.attempt)
         self.active[lease.token] = Active(lease, job)
-        self._start(lease, job)
+        return job
 
     # -- stopping --------------------------------------------------------------------------------------------
 

@@ -50,7 +50,12 @@ class Pending:
     unstuck: list[str] = field(default_factory=list)
 
     def __bool__(self) -> bool:
-        return bool(self.finish or self.offer or self.index or self.has_other_work)
+        return bool(self.index) or self.is_urgent
+
+    @property
+    def is_urgent(self) -> bool:
+        """Whether it does more than bring the index up to date."""
+        return bool(self.finish or self.offer or self.has_other_work)
 
     @property
     def has_other_work(self) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import queue
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,13 +15,11 @@ from ..starting import check_id
 from ..store.liveness import Process
 from ..store.queue_port import Kind, Lease
 from . import probing
-from .about import about
 from .dispatch import Dispatcher
-from .executors import execute
+from .executing import Event, Executing
 from .jobs import Job, Surroundings
 from .keeper import Keeper, Kept, Loop
 from .lanes import Lanes
-from .pool import Pool
 from .records import Records, log
 from .results import Attempted, Finished
 from .slices import Decider, SliceLimits
@@ -97,9 +94,8 @@ class Runner:
         self._options = options
         for workspace in workspaces:
             check_id("runner's name", options.worker_id, workspace.redactor)
-        self._inbox: queue.SimpleQueue[tuple[Dispatcher, Finished | Attempted] | None] = queue.SimpleQueue()
         self._decider = Decider(options.slices)
-        self._pool = Pool(max(options.concurrency, 1))
+        self._executing = Executing(max(options.concurrency, 1), lambda: self._budget() is None)
         self._dispatchers = [self._dispatcher(each) for each in workspaces]
         self._upkeep = [Upkeep(each.records, each.around.agents) for each in self._dispatchers]
         self._lanes = Lanes(list(zip(self._dispatchers, self._upkeep, strict=True)))
@@ -117,14 +113,14 @@ class Runner:
     def request_stop(self) -> None:
         """First: take nothing new, let what executes finish for a while. Again: stop everything now."""
         self._stops += 1
-        self._inbox.put(None)
+        self._executing.wake()
 
     def request_drain(self) -> None:
         """Take nothing new, and end when everything that executes has finished, however long that takes."""
         if not self._draining:
             self._draining = True
             log.info("draining: what executes is finished, and nothing new is taken")
-            self._inbox.put(None)
+            self._executing.wake()
 
     def run(self) -> RunnerReport:
         keeper = self._keeper()
@@ -146,7 +142,7 @@ class Runner:
             each.polling.close()
         for upkeep in self._upkeep:
             upkeep.close()
-        self._pool.close()
+        self._executing.close()
         for dispatcher in self._dispatchers:
             dispatcher.records.bodies.close()
             # Who comes after the runner may look with plain git; what the disk refuses now is kept where it is durable.
@@ -165,19 +161,23 @@ class Runner:
             now = self._clock.elapsed()
             sweep = now - swept >= SWEEP_SECONDS
             rested = not (again or sweep) and self._rest(now, now - idle_since, SWEEP_SECONDS - (now - swept))
-            progress = self._take_inbox(wait=0.0 if again or sweep or rested else POLL_SECONDS)
-            if (reason := self._over()) is not None:
-                return reason
-            if sweep:
-                swept = self._clock.elapsed()
-            if again or progress or sweep or self._due() or (not self._in_a_burst and self._changed()):
-                self._stirred = False
-                progress = self._turn(sweep) or progress
-            again = any(dispatcher.has_more for dispatcher in self._dispatchers)
-            if progress or again or self._busy() or self._asking():
-                idle_since = self._clock.elapsed()
-            elif (reason := self._idle(self._clock.elapsed() - idle_since)) is not None:
-                return reason
+            events = self._executing.take(wait=0.0 if again or sweep or rested else POLL_SECONDS)
+            if not (events or sweep) and self._is_left_alone:
+                continue
+            with self._executing.alone:
+                progress = self._record(events)
+                if (reason := self._over()) is not None:
+                    return reason
+                if sweep:
+                    swept = self._clock.elapsed()
+                if progress or sweep or self._owes or self._due() or self._changed():
+                    self._stirred = False
+                    progress = self._turn(sweep) or progress
+                again = self._owes
+                if progress or again or self._busy() or self._asking():
+                    idle_since = self._clock.elapsed()
+                elif (reason := self._idle(self._clock.elapsed() - idle_since)) is not None:
+                    return reason
 
     def _due(self, within: float = 0.0) -> bool:
         """Whether a row's time has come: a timer, a retry, a run that another runner had to itself for a moment."""
@@ -223,9 +223,16 @@ class Runner:
         return not self._busy()
 
     @property
-    def _in_a_burst(self) -> bool:
-        """Whether the next turn comes so soon that nobody need look for what others have written."""
-        return any(dispatcher.records.burst.is_open for dispatcher in self._dispatchers)
+    def _owes(self) -> bool:
+        return any(dispatcher.has_more for dispatcher in self._dispatchers)
+
+    @property
+    def _is_left_alone(self) -> bool:
+        """Whether a thread is in a burst that the queue need not be told of yet: to ask for its place would end it."""
+        if not self._executing.is_in_a_burst or self._stops or self._draining:
+            return False
+        bursts = [dispatcher.records.burst for dispatcher in self._dispatchers]
+        return any(burst.is_open for burst in bursts) and not any(burst.is_due for burst in bursts)
 
     def _busy(self) -> bool:
         return any(dispatcher.busy for dispatcher in self._dispatchers)
@@ -254,25 +261,18 @@ class Runner:
         while True:
             # Not with the inbox: that costs half as much again, and only a wish to end could come.
             time.sleep(RESTING_SECONDS)
-            if self._due() or self._changed() or not self._inbox.empty() or self._clock.elapsed() >= now + rest:
+            if self._due() or self._changed() or not self._executing.is_quiet or self._clock.elapsed() >= now + rest:
                 return True
 
-    def _take_inbox(self, wait: float) -> bool:
-        """Record whatever executors have handed over; all that is ready now shares one commit barrier."""
-        events: dict[Dispatcher, list[Finished | Attempted]] = {}
-        try:
-            item = self._inbox.get(timeout=wait) if wait else self._inbox.get_nowait()
-            while True:
-                if item is not None:
-                    events.setdefault(item[0], []).append(item[1])
-                item = self._inbox.get_nowait()
-        except queue.Empty:
-            pass
-        budget = self._budget()
+    def _record(self, events: Sequence[Event]) -> bool:
+        """Record it; all that is ready now shares one commit barrier."""
+        handed: dict[Dispatcher, list[Finished | Attempted]] = {}
+        for dispatcher, event in events:
+            handed.setdefault(dispatcher, []).append(event)
+        decide = self._budget() != 0
         for dispatcher in self._dispatchers:
-            dispatcher.record(events.get(dispatcher, ()), decide=budget != 0, in_bursts=budget is None)
-        # In a burst nothing is left to write.
-        return any(not dispatcher.records.burst.is_open for dispatcher in events)
+            dispatcher.record(handed.get(dispatcher, ()), decide=decide)
+        return bool(events)
 
     def _turn(self, sweep: bool) -> bool:
         """One look at each database; True when there was something to do."""
@@ -299,9 +299,11 @@ class Runner:
     def _give_back(self) -> None:
         """Whatever ended the loop: what is ready is recorded, and leases go back."""
         try:
-            self._take_inbox(wait=0.0)
-            for dispatcher in self._dispatchers:
-                dispatcher.give_back()
+            with self._executing.alone:
+                self._executing.end_bursts()
+                self._record(self._executing.take(wait=0.0))
+                for dispatcher in self._dispatchers:
+                    dispatcher.give_back()
         except HermesError as error:
             log.warning("leases could not be given back: %s", error.message)
 
@@ -320,7 +322,7 @@ class Runner:
         records = Records(workspace, self._options.worker_id, self._decider, self._options.process)
 
         def start(lease: Lease, job: Job) -> None:
-            self._pool.submit(lambda: self._execute(dispatcher, lease, job))
+            self._executing.start(dispatcher, lease, job)
 
         wanting = Wanting(self._options.only, workspace.registry.limits)
         dispatcher = Dispatcher(records, around, start, self._options.survives, wanting)
@@ -329,13 +331,6 @@ class Runner:
     def _agents(self, workspace: Workspace) -> Agents:
         options = self._options
         return Agents(options.agents, workspace.registry.agents, options.agent_fallback)
-
-    def _execute(self, dispatcher: Dispatcher, lease: Lease, job: Job) -> None:
-        with about(job.run_id, job.call.key):
-            executed, started, ended = execute(
-                job, lambda attempt: self._inbox.put((dispatcher, Attempted(job, attempt)))
-            )
-        self._inbox.put((dispatcher, Finished(job, lease, executed, started, ended)))
 
     def _keeper(self) -> Keeper:
         self._kept = [

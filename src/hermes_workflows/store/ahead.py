@@ -308,4 +308,4 @@ def fits(batch: Batch) -> bool:
 
 
 def _is_wanted(burst: _Burst) -> bool:
-    return os.path.exists(burst.file.path + WANTED)
+    return os.access(burst.file.path + WANTED, os.F_OK)

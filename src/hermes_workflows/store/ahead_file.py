@@ -138,7 +138,7 @@ class AheadFile:
     def is_ours(self) -> bool:
         """Whether what was recorded until now counts: nobody has taken the file away by force."""
         # Its one name is the one that we gave it: whoever took it would have removed that.
-        return os.fstat(self._descriptor).st_nlink > 0 and not os.path.exists(self.path + REVOKED)
+        return os.fstat(self._descriptor).st_nlink > 0 and not os.access(self.path + REVOKED, os.F_OK)
 
     def remove(self) -> None:
         """Git has everything: the name goes, with the wish for it. The caller closes, which lets go of the lock.

@@ -28,7 +28,7 @@ class Batch:
 
     def write(self, kind: bytes, body: bytes) -> bytes:
         """Take an object in; its id."""
-        oid = hashlib.sha1(_content(kind, body), usedforsecurity=False).digest()
+        oid = hashlib.sha1(b"%s %d\0%s" % (kind, len(body), body), usedforsecurity=False).digest()
         self.objects[oid] = (kind, body)
         return oid
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ..core.clock import Clock
 from ..core.messages import receipts_message
@@ -72,4 +72,5 @@ class Planner:
             time=commits.commit_time(self._clock.now()),
         )
         seq = max((receipt.seq for receipt in recorded.receipts), default=before.last_seq)
-        return replace(before, tip=write(b"commit", commit.serialise()), root=root, seq=seq)
+        tip = write(b"commit", commit.serialise())
+        return Snapshot(before.run_id, tip, root, before.folder, before.store, before.sealed, seq)

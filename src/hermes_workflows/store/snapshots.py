@@ -53,20 +53,28 @@ class Snapshot:
         return self.store.last_seq(self) if self.seq is None else self.seq
 
     def content(self, path: str) -> bytes | None:
-        item = self.store.trees.find(self.root, f"{self.folder}/{path}")
+        item = self._find(path)
         return None if item is None or item.is_folder else self.store.objects.read(item.oid, b"blob")
 
     def has(self, path: str) -> bool:
-        return self.store.trees.find(self.root, f"{self.folder}/{path}") is not None
+        return self._find(path) is not None
 
     @property
     def ended(self) -> bool:
         return self.has(layout.RESULT)
 
     def run_folder(self) -> Folder:
-        found = self.store.trees.folder(self.root, self.folder)
+        found = self._run_folder
         assert found is not None  # `Snapshots.at` found it there, and a tree has each name once
         return found
+
+    @cached_property
+    def _run_folder(self) -> Folder | None:
+        """None before its first receipt."""
+        return self.store.trees.folder(self.root, self.folder)
+
+    def _find(self, path: str) -> Item | None:
+        return self.store.trees.find(self._run_folder, path) if self._run_folder else None
 
     def head(self) -> Head:
         return Head(self.run_id, self.tip.hex(), self.folder, self.sealed)
@@ -122,8 +130,9 @@ class Snapshots:
             return found
         commit = self.commit(tip)
         root = self.trees.open(commit.tree)
-        folder = self._only_run(tip, root)
+        folder, run = self._only_run(tip, root)
         snapshot = Snapshot(self._run_id(tip, commit, folder), tip, root, folder, self)
+        vars(snapshot)["_run_folder"] = self.trees.open(run)
         self.keep(snapshot)
         return snapshot
 
@@ -131,11 +140,9 @@ class Snapshots:
         """Which run's commit `tip` is: less reading than `at`, the same errors."""
         commit = self.commit(tip)
         root = self.trees.open(commit.tree)
-        folder = self._only_run(tip, root)
+        folder, run = self._only_run(tip, root)
         head = Head(self._run_id(tip, commit, folder), tip.hex(), folder)
-        run = self.trees.find(root, folder)
-        assert run is not None  # `_only_run` found it there
-        return Located(head, commit.time, run.oid, self.trees.find(root, f"{folder}/{layout.RESULT}") is not None)
+        return Located(head, commit.time, run, self.trees.open(run).item(layout.RESULT) is not None)
 
     def keep(self, snapshot: Snapshot, instead_of: bytes = b"") -> None:
         """Remember a snapshot; its predecessor is hardly ever asked for again."""
@@ -174,14 +181,16 @@ class Snapshots:
                     hint=f"`hermes-workflows verify {new.run_id}` shows every such place",
                 )
 
-    def _only_run(self, tip: bytes, root: Folder) -> str:
-        path, folder = "runs", self.trees.folder(root, "runs")
+    def _only_run(self, tip: bytes, root: Folder) -> tuple[str, bytes]:
+        """The path of its run's folder, and the id."""
+        path, item = "runs", root.item("runs")
         for _ in range(2):
-            names = folder.folders() if folder else []
-            if len(names) != 1:
+            only = self.trees.only_folder(item.oid) if item and item.is_folder else None
+            if only is None:
                 raise NoRun(f"commit {tip.hex()} holds no run, or several")
-            path, folder = f"{path}/{names[0]}", self.trees.folder(folder, names[0]) if folder else None
-        return path
+            path, item = f"{path}/{only[0]}", only[1]
+        assert item  # as the last one that was found
+        return path, item.oid
 
     @staticmethod
     def _run_id(tip: bytes, commit: Commit, folder: str) -> str:

@@ -25,6 +25,7 @@ _DEEPEST = 300
 _MOST = 1_000_000
 
 _ENTRY = re.compile(rb"(([0-7]+) ([^\0]+)\0[\s\S]{20})")
+_ONE_FOLDER = re.compile(rb"40000 ([^\0/]+)\0([\s\S]{20})")
 # Stands for the id of a folder that is in memory only.
 _UNWRITTEN = bytes(20)
 _FOLDER_MODES = (b"40000", b"040000")
@@ -65,10 +66,6 @@ class Folder:
     def parse(cls, data: bytes, oid: bytes) -> Folder:
         """Raises IntegrityError for bytes that are no tree."""
         entries = _ENTRY.findall(data)
-        if len(entries) == 1 and len(entries[0][0]) == len(data) and b"/" not in entries[0][2]:
-            # On the way to a run each folder has one entry; what follows takes as long again.
-            ((chunk, mode, name),) = entries
-            return cls([name + b"/" if mode in _FOLDER_MODES else name], [chunk], oid)
         keys = [name + b"/" if mode in _FOLDER_MODES else name for _, mode, name in entries]
         chunks = [chunk for chunk, _, _ in entries]
         # In another order, or with a name twice, what is listed would not be found; a path is no name.
@@ -88,30 +85,35 @@ class Folder:
     def items(self) -> Iterator[tuple[str, Item]]:
         return map(_entry, self.chunks)
 
-    def folders(self) -> list[str]:
-        """The names of sub-folders: no name has a slash, but their keys do."""
-        return [_decode(key[:-1]) for key in self.keys if key.endswith(b"/")]
-
-    def with_item(self, name: str, item: Item) -> Folder:
-        """The folder with one entry added or replaced; its id is not known yet."""
+    def with_item(self, name: str, item: Item, child: Folder | None = None) -> Folder:
+        """The folder with one entry added or replaced; its id is not known yet. `child` is that entry in memory."""
         encoded = _encode(name)
-        key = encoded + b"/" if item.is_folder else encoded
-        chunk = _chunk(name, item)
-        keys, chunks = self.keys.copy(), self.chunks.copy()
+        key = encoded + b"/" if item.mode == FOLDER else encoded
+        chunk = b"%o %s\0%s" % (item.mode, encoded, item.oid)
+        keys, chunks = self.keys, self.chunks.copy()
         position = bisect_left(keys, key)
         if position < len(keys) and keys[position] == key:
             chunks[position] = chunk
         else:
+            keys = keys.copy()
             keys.insert(position, key)
             chunks.insert(position, chunk)
         changed = Folder(keys, chunks)
-        changed.opened = {opened: child for opened, child in self.opened.items() if opened != name}
+        changed.opened = self._opened_but(name, child)
         return changed
 
     def remember(self, name: str, child: Folder) -> None:
-        others = [item for item in self.opened.items() if item[0] != name]
         # A new dict each time: several threads may read one folder.
-        self.opened = dict([*others[1 - _REMEMBERED :], (name, child)])
+        self.opened = self._opened_but(name, child)
+
+    def _opened_but(self, name: str, child: Folder | None) -> dict[str, Folder]:
+        opened = self.opened.copy()
+        opened.pop(name, None)
+        if child is not None:
+            if len(opened) >= _REMEMBERED:
+                del opened[next(iter(opened))]
+            opened[name] = child
+        return opened
 
     def serialise(self) -> bytes:
         return b"".join(self.chunks)
@@ -123,6 +125,7 @@ class Trees:
     def __init__(self, read: Callable[[bytes], bytes]) -> None:
         self._read = read
         self._recent: dict[bytes, Folder] = {}
+        self._only: dict[bytes, list[tuple[str, Item]]] = {}
 
     def open(self, oid: bytes) -> Folder:
         """The folder with this id. Raises what reading raises, and IntegrityError."""
@@ -150,6 +153,20 @@ class Trees:
         for name in path.split("/"):
             current = self._child(current, name) if current else None
         return current
+
+    def only_folder(self, oid: bytes) -> tuple[str, Item] | None:
+        """The sub-folder of a folder that has one, and no other. Raises what `open` raises."""
+        if (known := self._only.get(oid)) is None:
+            if len(self._only) >= _RECENT:
+                self._only = {}
+            known = self._only[oid] = self._only_in(self._read(oid), oid)
+        return known[0] if len(known) == 1 else None
+
+    def _only_in(self, data: bytes, oid: bytes) -> list[tuple[str, Item]]:
+        # Nothing else lies on the way to a run, mostly, and whoever reads all runs goes it for each.
+        if found := _ONE_FOLDER.fullmatch(data):
+            return [(_decode(found[1]), Item(FOLDER, found[2]))]
+        return [(name, item) for name, item in Folder.parse(data, oid).items() if item.is_folder]
 
     def walk(self, folder: Folder, prefix: str = "", steps: _Steps | None = None) -> Iterator[tuple[str, Item]]:
         """Every file below `folder` in git's order. Raises IntegrityError for what no run has: so deep, so many.
@@ -214,9 +231,7 @@ class Trees:
         """`folder` with `child` at `path`, in memory: the next `put` writes what lies on the way to what it changes."""
         name, slash, rest = path.partition("/")
         below = self.graft(self._child(folder, name) or Folder([], []), rest, child) if slash else child
-        folder = folder.with_item(name, Item(FOLDER, below.oid or _UNWRITTEN))
-        folder.remember(name, below)
-        return folder
+        return folder.with_item(name, Item(FOLDER, below.oid or _UNWRITTEN), below)
 
     def put(self, folder: Folder, changes: Mapping[str, Item], write: Write) -> Folder:
         """The tree with `changes` (path to item) put in; each folder on the way is written once.
@@ -232,17 +247,12 @@ class Trees:
             else:
                 folder = folder.with_item(name, item)
         for name, below in inner.items():
-            folder = self._put_below(folder, name, below, write)
+            child = folder.opened.get(name) or self._child(folder, name)
+            if child is None and folder.item(name) is not None:
+                raise InvalidInput(f"{name} is a file, so nothing can lie below it")
+            child = self.put(child or Folder([], []), below, write)
+            folder = folder.with_item(name, Item(FOLDER, child.oid), child)
         folder.oid = write(b"tree", folder.serialise())
-        return folder
-
-    def _put_below(self, folder: Folder, name: str, changes: Mapping[str, Item], write: Write) -> Folder:
-        child = self._child(folder, name)
-        if child is None and folder.item(name) is not None:
-            raise InvalidInput(f"{name} is a file, so nothing can lie below it")
-        child = self.put(child or Folder([], []), changes, write)
-        folder = folder.with_item(name, Item(FOLDER, child.oid))
-        folder.remember(name, child)
         return folder
 
     def _child(self, folder: Folder, name: str) -> Folder | None:
