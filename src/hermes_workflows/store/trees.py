@@ -85,35 +85,26 @@ class Folder:
     def items(self) -> Iterator[tuple[str, Item]]:
         return map(_entry, self.chunks)
 
-    def with_item(self, name: str, item: Item, child: Folder | None = None) -> Folder:
-        """The folder with one entry added or replaced; its id is not known yet. `child` is that entry in memory."""
+    def with_item(self, name: str, item: Item) -> Folder:
+        """The folder with one entry added or replaced; its id is not known yet."""
         encoded = _encode(name)
-        key = encoded + b"/" if item.mode == FOLDER else encoded
-        chunk = b"%o %s\0%s" % (item.mode, encoded, item.oid)
-        keys, chunks = self.keys, self.chunks.copy()
+        key = encoded + b"/" if item.is_folder else encoded
+        chunk = _chunk(name, item)
+        keys, chunks = self.keys.copy(), self.chunks.copy()
         position = bisect_left(keys, key)
         if position < len(keys) and keys[position] == key:
             chunks[position] = chunk
         else:
-            keys = keys.copy()
             keys.insert(position, key)
             chunks.insert(position, chunk)
         changed = Folder(keys, chunks)
-        changed.opened = self._opened_but(name, child)
+        changed.opened = {opened: child for opened, child in self.opened.items() if opened != name}
         return changed
 
     def remember(self, name: str, child: Folder) -> None:
+        others = [item for item in self.opened.items() if item[0] != name]
         # A new dict each time: several threads may read one folder.
-        self.opened = self._opened_but(name, child)
-
-    def _opened_but(self, name: str, child: Folder | None) -> dict[str, Folder]:
-        opened = self.opened.copy()
-        opened.pop(name, None)
-        if child is not None:
-            if len(opened) >= _REMEMBERED:
-                del opened[next(iter(opened))]
-            opened[name] = child
-        return opened
+        self.opened = dict([*others[1 - _REMEMBERED :], (name, child)])
 
     def serialise(self) -> bytes:
         return b"".join(self.chunks)
@@ -166,7 +157,8 @@ class Trees:
         # Nothing else lies on the way to a run, mostly, and whoever reads all runs goes it for each.
         if found := _ONE_FOLDER.fullmatch(data):
             return [(_decode(found[1]), Item(FOLDER, found[2]))]
-        return [(name, item) for name, item in Folder.parse(data, oid).items() if item.is_folder]
+        # Of several, two are as many as all.
+        return [(name, item) for name, item in Folder.parse(data, oid).items() if item.is_folder][:2]
 
     def walk(self, folder: Folder, prefix: str = "", steps: _Steps | None = None) -> Iterator[tuple[str, Item]]:
         """Every file below `folder` in git's order. Raises IntegrityError for what no run has: so deep, so many.
@@ -231,7 +223,9 @@ class Trees:
         """`folder` with `child` at `path`, in memory: the next `put` writes what lies on the way to what it changes."""
         name, slash, rest = path.partition("/")
         below = self.graft(self._child(folder, name) or Folder([], []), rest, child) if slash else child
-        return folder.with_item(name, Item(FOLDER, below.oid or _UNWRITTEN), below)
+        folder = folder.with_item(name, Item(FOLDER, below.oid or _UNWRITTEN))
+        folder.remember(name, below)
+        return folder
 
     def put(self, folder: Folder, changes: Mapping[str, Item], write: Write) -> Folder:
         """The tree with `changes` (path to item) put in; each folder on the way is written once.
@@ -247,12 +241,17 @@ class Trees:
             else:
                 folder = folder.with_item(name, item)
         for name, below in inner.items():
-            child = folder.opened.get(name) or self._child(folder, name)
-            if child is None and folder.item(name) is not None:
-                raise InvalidInput(f"{name} is a file, so nothing can lie below it")
-            child = self.put(child or Folder([], []), below, write)
-            folder = folder.with_item(name, Item(FOLDER, child.oid), child)
+            folder = self._put_below(folder, name, below, write)
         folder.oid = write(b"tree", folder.serialise())
+        return folder
+
+    def _put_below(self, folder: Folder, name: str, changes: Mapping[str, Item], write: Write) -> Folder:
+        child = self._child(folder, name)
+        if child is None and folder.item(name) is not None:
+            raise InvalidInput(f"{name} is a file, so nothing can lie below it")
+        child = self.put(child or Folder([], []), changes, write)
+        folder = folder.with_item(name, Item(FOLDER, child.oid))
+        folder.remember(name, child)
         return folder
 
     def _child(self, folder: Folder, name: str) -> Folder | None:
