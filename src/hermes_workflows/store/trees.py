@@ -85,26 +85,35 @@ class Folder:
     def items(self) -> Iterator[tuple[str, Item]]:
         return map(_entry, self.chunks)
 
-    def with_item(self, name: str, item: Item) -> Folder:
-        """The folder with one entry added or replaced; its id is not known yet."""
+    def with_item(self, name: str, item: Item, child: Folder | None = None) -> Folder:
+        """The folder with one entry added or replaced; its id is not known yet. `child` is that entry in memory."""
         encoded = _encode(name)
-        key = encoded + b"/" if item.is_folder else encoded
-        chunk = _chunk(name, item)
-        keys, chunks = self.keys.copy(), self.chunks.copy()
+        key = encoded + b"/" if item.mode == FOLDER else encoded
+        chunk = b"%o %s\0%s" % (item.mode, encoded, item.oid)
+        keys, chunks = self.keys, self.chunks.copy()
         position = bisect_left(keys, key)
         if position < len(keys) and keys[position] == key:
             chunks[position] = chunk
         else:
+            keys = keys.copy()
             keys.insert(position, key)
             chunks.insert(position, chunk)
         changed = Folder(keys, chunks)
-        changed.opened = {opened: child for opened, child in self.opened.items() if opened != name}
+        changed.opened = self._opened_but(name, child)
         return changed
 
     def remember(self, name: str, child: Folder) -> None:
-        others = [item for item in self.opened.items() if item[0] != name]
         # A new dict each time: several threads may read one folder.
-        self.opened = dict([*others[1 - _REMEMBERED :], (name, child)])
+        self.opened = self._opened_but(name, child)
+
+    def _opened_but(self, name: str, child: Folder | None) -> dict[str, Folder]:
+        opened = self.opened.copy()
+        opened.pop(name, None)
+        if child is not None:
+            if len(opened) >= _REMEMBERED:
+                del opened[next(iter(opened))]
+            opened[name] = child
+        return opened
 
     def serialise(self) -> bytes:
         return b"".join(self.chunks)
@@ -223,9 +232,7 @@ class Trees:
         """`folder` with `child` at `path`, in memory: the next `put` writes what lies on the way to what it changes."""
         name, slash, rest = path.partition("/")
         below = self.graft(self._child(folder, name) or Folder([], []), rest, child) if slash else child
-        folder = folder.with_item(name, Item(FOLDER, below.oid or _UNWRITTEN))
-        folder.remember(name, below)
-        return folder
+        return folder.with_item(name, Item(FOLDER, below.oid or _UNWRITTEN), below)
 
     def put(self, folder: Folder, changes: Mapping[str, Item], write: Write) -> Folder:
         """The tree with `changes` (path to item) put in; each folder on the way is written once.
@@ -241,17 +248,12 @@ class Trees:
             else:
                 folder = folder.with_item(name, item)
         for name, below in inner.items():
-            folder = self._put_below(folder, name, below, write)
+            child = folder.opened.get(name) or self._child(folder, name)
+            if child is None and folder.item(name) is not None:
+                raise InvalidInput(f"{name} is a file, so nothing can lie below it")
+            child = self.put(child or Folder([], []), below, write)
+            folder = folder.with_item(name, Item(FOLDER, child.oid), child)
         folder.oid = write(b"tree", folder.serialise())
-        return folder
-
-    def _put_below(self, folder: Folder, name: str, changes: Mapping[str, Item], write: Write) -> Folder:
-        child = self._child(folder, name)
-        if child is None and folder.item(name) is not None:
-            raise InvalidInput(f"{name} is a file, so nothing can lie below it")
-        child = self.put(child or Folder([], []), changes, write)
-        folder = folder.with_item(name, Item(FOLDER, child.oid))
-        folder.remember(name, child)
         return folder
 
     def _child(self, folder: Folder, name: str) -> Folder | None:
