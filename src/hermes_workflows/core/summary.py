@@ -117,10 +117,9 @@ class RunSummary:
     def apply(self, receipts: Iterable[Receipt]) -> RunSummary:
         """The sum with these receipts, in seq order."""
         # A copy that nobody else has yet takes all of them; a new one for each was half of the time.
-        summary = object.__new__(RunSummary)
+        summary = _copy(self)
         facts = vars(summary)
-        facts.update(vars(self))
-        newest: deque[Event | Receipt] = deque(self.recent, EVENTS)
+        newest: deque[Receipt] = deque(maxlen=EVENTS)
         latest = receipt = None
         for receipt in receipts:
             _take(summary, facts, receipt)
@@ -132,7 +131,7 @@ class RunSummary:
         facts["seq"] = receipt.seq
         # What is rendered is cut to milliseconds, and still is in the order of the moments.
         facts["updated_at"] = max(_text(latest) or "", self.updated_at or "") or None
-        facts["recent"] = tuple(each if isinstance(each, Event) else event_of(each) for each in newest)
+        facts["recent"] = (*self.recent, *map(event_of, newest))[-EVENTS:]
         if not summary.ended:
             facts["status"] = "waiting" if summary.open_reviews else "running"
         return summary
@@ -150,7 +149,20 @@ class RunSummary:
 
 
 def summarize(run_id: str, receipts: Iterable[Receipt]) -> RunSummary:
-    return RunSummary(run_id).apply(receipts)
+    # Copied, which takes a third of the time of making one with all its defaults.
+    nothing = _copy(_NOTHING)
+    vars(nothing)["run_id"] = run_id
+    return nothing.apply(receipts)
+
+
+_NOTHING = RunSummary("")
+
+
+def _copy(summary: RunSummary) -> RunSummary:
+    """One that nobody else has yet: its attributes, none of which is ever changed, may be exchanged."""
+    copied = object.__new__(RunSummary)
+    vars(copied).update(vars(summary))
+    return copied
 
 
 def _take(summary: RunSummary, facts: _Changes, receipt: Receipt) -> None:

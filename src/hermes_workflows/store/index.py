@@ -77,6 +77,8 @@ def review_rows(run_id: str, receipts: Iterable[Receipt]) -> tuple[ReviewRow, ..
 
 
 def _review_row(run_id: str, receipt: Receipt) -> ReviewRow | None:
+    if receipt.kind != "review":
+        return None  # most are not, and to ask where each lies takes as long as all that follows
     place, execution = layout.place(receipt.path), receipt.execution
     if place is None or place.family not in ("request", "response"):
         return None
