@@ -102,7 +102,7 @@ class Call(Generic[T_co]):
         # First of all: a key is made of what the author says, too.
         if spec.secrets or spec.hidden:
             run.hide(spec.secrets, spec.hidden)
-        self.key = run.claim(spec, self.site)
+        self.key = run.claim(spec, self.site, self.task)
         self.request: Mapping[str, Plain] = run.redactor.plain(dict(spec.request))  # type: ignore[assignment]
         self.fingerprint = self._fingerprint()
         run.written(self)

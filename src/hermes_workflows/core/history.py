@@ -12,6 +12,9 @@ from . import layout
 from .layout import Role
 from .receipts import Receipt, RunEnded, RunStarted
 
+# Receipts that show what the decision at their `requested_after` asked for.
+_PROOFS = frozenset({"step", "attempt", "start", "request", "timer-start"})
+
 
 @dataclass(frozen=True)
 class History:
@@ -44,9 +47,11 @@ def fold(receipts: Iterable[Receipt]) -> History:
         elif type(receipt) is RunEnded:
             ended = receipt
         else:
-            (deliveries if receipt.role is Role.RESULT else notes).append(receipt)
-            if proves_request(receipt):
-                expected[receipt.execution.requested_after or 0].append(receipt)
+            place = layout.place(receipt.path)
+            assert place is not None  # a receipt is only made for a path of the table
+            (deliveries if place.role is Role.RESULT else notes).append(receipt)
+            if place.family in _PROOFS and (asked := receipt.execution.requested_after) is not None:
+                expected[asked].append(receipt)
     if started is None:
         raise _without_start()
     return History(started, tuple(deliveries), tuple(notes), dict(expected), ended)
@@ -62,12 +67,3 @@ def start_of(receipts: Iterable[Receipt]) -> RunStarted:
 
 def _without_start() -> IntegrityError:
     return IntegrityError("the run has no run.json", hint="run `hermes-workflows verify` on it")
-
-
-_PROOFS = frozenset({"step", "attempt", "start", "request", "timer-start"})
-
-
-def proves_request(receipt: Receipt) -> bool:
-    """Whether the receipt shows what the decision at its `requested_after` asked for."""
-    place = layout.place(receipt.path)
-    return place is not None and place.family in _PROOFS and receipt.execution.requested_after is not None

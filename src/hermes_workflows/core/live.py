@@ -130,8 +130,9 @@ class LiveRun:
 
     def deliver(self, receipt: Receipt) -> Decision:
         """The decision after a result. Raises Divergence when it answers nothing that this body has outstanding."""
-        self.seq = max(self.seq, receipt.seq)
-        self._next_decision(receipt.seq)
+        seq = receipt.seq
+        self.seq = max(self.seq, seq)
+        self._next_decision(seq)
         self._time.pass_to(receipt)
         self._deliver(receipt)
         decision = self._decide()
@@ -175,11 +176,11 @@ class LiveRun:
     def log(self, message: str) -> None:
         self._logs.append(message)
 
-    def claim(self, spec: CallSpec[Any], site: Site) -> str:
-        """The key of a call that is being written. Raises KeyClash, InvalidInput."""
+    def claim(self, spec: CallSpec[Any], site: Site, task: asyncio.Task[Any] | None) -> str:
+        """The key of a call that `task` is writing. Raises KeyClash, InvalidInput."""
         if self.evicting:
             return spec.key or spec.name
-        key = self.loop.scope.key(spec.name, key=spec.key, key_by=spec.key_by)
+        key = self.loop.scope_of(task).key(spec.name, key=spec.key, key_by=spec.key_by)
         self._claim(key, site)
         return key
 

@@ -171,8 +171,11 @@ class BodyLoop(asyncio.AbstractEventLoop):
 
     @property
     def scope(self) -> Scope:
-        """The scope of the running task; callbacks without a task stand at the root."""
-        task = self.current()
+        """The scope of the running task."""
+        return self.scope_of(self.current())
+
+    def scope_of(self, task: asyncio.Task[Any] | None) -> Scope:
+        """Callbacks without a task stand at the root."""
         if task is None:
             return self.root
         if not isinstance(task, BodyTask):

@@ -121,7 +121,8 @@ class Redactor:
             texts, data = self._new(v)
             joined = b"\0".join([*(text.encode("utf-8", "surrogatepass") for text in texts), *data])
             if len(joined) <= 4 * _BLOCK and not (joined and self.spans(joined, 0)):
-                self._remember(texts)
+                if texts:
+                    self._remember(texts)
                 return v
         return self._without(v, counts)
 
