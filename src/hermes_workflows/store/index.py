@@ -24,8 +24,10 @@ from .queue_port import Change, Indexed, Queue, ReviewRow, Work
 from .rows import OPEN, carried, standing_of
 
 _NAME = "index"
-# Runs whose rows are put in one transaction.
-_BATCH = 100
+# Of so many runs and more there are as many parts, so that nobody waits long for whoever has the last one.
+_PARTS = 40
+# Rows that are put in one transaction.
+_BATCH = 50
 
 P = TypeVar("P")
 R = TypeVar("R")
@@ -216,7 +218,8 @@ def _compare(ledger: Ledger, queue: IndexQueue, again: Share | None = None) -> R
 
 def _parts(heads: Iterable[Head]) -> list[list[Head]]:
     each = list(heads)
-    return [each[start : start + _BATCH] for start in range(0, len(each), _BATCH)]
+    size = min(_BATCH, len(each) // _PARTS or _BATCH)
+    return [each[start : start + size] for start in range(0, len(each), size)]
 
 
 def _put_anew(

@@ -68,7 +68,8 @@ class Packs:
                 if pack is not self._order[0]:
                     self._order.remove(pack)
                     self._order.insert(0, pack)
-                    self._release()
+                    if len(self._order) > _MAPPED:
+                        self._release()
                 return found
         return None
 
