@@ -87,9 +87,10 @@ def test_every_object_is_what_git_and_dulwich_say(tmp_path: Path, options: str, 
         assert told == [f"{name} blob {len(ours.read(bytes.fromhex(name))[1])}" for name in names]
 
 
-def test_names_that_begin_alike_are_told_apart(tmp_path: Path) -> None:
+@pytest.mark.parametrize("letters", [b"\7\0\xff", bytes(range(256)), bytes(range(40)), bytes(range(250, 256))])
+def test_names_that_begin_alike_are_told_apart(tmp_path: Path, letters: bytes) -> None:
     chance = random.Random(1)
-    names = sorted(b"\7" + bytes(chance.choices(b"\7\0\xff", k=19)) for _ in range(1000))
+    names = sorted(b"\7" + bytes(chance.choices(letters, k=19)) for _ in range(1000))
     assert len(set(names)) == 1000
     held, others = names[::2], names[1::2]
     data = b"PACK" + struct.pack(">2L", 2, len(held)) + b"\x33" + zlib.compress(b"one") + bytes(20)

@@ -28,7 +28,7 @@ _KINDS = {1: b"commit", 2: b"tree", 3: b"blob", 4: b"tag"}
 _OFFSET_DELTA, _NAME_DELTA = 6, 7
 
 # Names that are searched in one go: halving them further takes longer.
-_AT_ONCE = 128
+_AT_ONCE = 96
 
 # git makes chains of 50, and none longer than this; a chain that bites its tail ends here as well.
 _LONGEST_CHAIN = 4096
@@ -112,31 +112,31 @@ class PackFile:
 
     def _find(self, oid: bytes) -> int | None:
         index, first, last = self._index, self._fanout[oid[0]], self._fanout[oid[0] + 1]
-        if (count := last - first) > _AT_ONCE:
-            # Names are digests and lie evenly, so it is about as far in as it says itself; if not, they are halved.
-            middle = first + (int.from_bytes(oid[1:4]) * count >> 24)
-            low, high = middle - _AT_ONCE // 2, middle + _AT_ONCE // 2
-            if low < first or high >= last or not self._name(low) <= oid < self._name(high):
-                low, high = self._halved(oid, first, last)
-            first, last = low, high
-        names = index[_NAMES + 20 * first : _NAMES + 20 * last]
+        if last - first > _AT_ONCE:
+            # Names are digests and lie evenly, so it is about as far in as it says itself. If not, they are halved.
+            near = first + (int.from_bytes(oid[1:4]) * (last - first) >> 24)
+            low = near - _AT_ONCE // 2 if near - first > _AT_ONCE // 2 else first
+            names = index[_NAMES + 20 * low : _NAMES + 20 * min(low + _AT_ONCE, last)]
+            if not names[:20] <= oid <= names[-20:]:
+                low, names = self._halved(oid, first, last)
+        else:
+            low, names = first, index[_NAMES + 20 * first : _NAMES + 20 * last]
         place = names.find(oid)
         while place % 20 and place > 0:  # across two names
             place = names.find(oid, place + 1)
         if place < 0:
             return None
-        position = first + place // 20
         offset: int
-        (offset,) = _OFFSET.unpack_from(index, self._offsets + 4 * position)
+        (offset,) = _OFFSET.unpack_from(index, self._offsets + 4 * (low + place // 20))
         if offset & _FAR:
             (offset,) = struct.unpack_from(">Q", index, self._far_offsets + 8 * (offset - _FAR))
         return offset
 
-    def _halved(self, oid: bytes, first: int, last: int) -> tuple[int, int]:
+    def _halved(self, oid: bytes, first: int, last: int) -> tuple[int, bytes]:
         while last - first > _AT_ONCE:
             middle = (first + last) // 2
             first, last = (middle, last) if self._name(middle) <= oid else (first, middle)
-        return first, last
+        return first, self._index[_NAMES + 20 * first : _NAMES + 20 * last]
 
     def _name(self, position: int) -> bytes:
         start = _NAMES + 20 * position
