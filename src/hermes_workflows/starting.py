@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 import re
 import secrets
 from collections import Counter
@@ -11,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from .core import layout
+from .core.divergence import PYTHON
 from .core.encoding import Plain
 from .core.names import check_run_id, slug
 from .core.receipts import Execution, Receipt, RunRequest, RunStarted
@@ -51,7 +51,7 @@ def start_receipt(loaded: LoadedWorkflow, given: Plain, start: Start, redactor: 
         workspace=start.home,
         code=loaded.code,
         commit=start.commit,
-        python=".".join(platform.python_version_tuple()[:2]),
+        python=PYTHON,
         versions=versions(),
         # Behind `random()`, `uuid4()` and the order of sets in the body: never derived from anything guessable.
         seed=secrets.token_hex(16),

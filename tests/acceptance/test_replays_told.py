@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from hermes_workflows.cli.replays import replays_document, replays_markdown, replays_text
+from hermes_workflows.cli.replay_summary import replays_markdown
+from hermes_workflows.cli.replays import replays_document, replays_text
 from hermes_workflows.errors import Divergence, NotFound
 from hermes_workflows.runner.replaying import Replay
 

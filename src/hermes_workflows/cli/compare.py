@@ -79,10 +79,12 @@ def replay(
 
     with left_lying(scope.session):
         from ..runner.replaying import Wanted
-        from .replays import replays_document, replays_markdown, replays_text
+        from .replays import replays_document, replays_text
 
         done = _replayed(scope, Wanted(runs, workflow, last, fetched))
         if summary is not None:
+            from .replay_summary import replays_markdown
+
             with summary.open("a", encoding="utf-8") as file:
                 file.write(replays_markdown(done))
         scope.output.data(replays_document(done), lambda: replays_text(done))

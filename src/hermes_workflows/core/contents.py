@@ -10,8 +10,6 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
-
 from . import layout
 from .names import is_one_line
 from .timestamps import parse_time
@@ -42,48 +40,6 @@ _KINDS: Mapping[str, frozenset[str]] = {
 _ASKING = frozenset({("request", "review"), ("start", "signal"), ("step", "signal")})
 
 
-class _Told(BaseModel):
-    # Later versions may say more.
-    model_config = ConfigDict(extra="allow", strict=True)
-
-
-class _Asked(_Told):
-    """Why an operator wants a run to end, to wait or to go on."""
-
-    reason: str | None = None
-    now: bool | None = None
-    superseded_by: str | None = None
-
-
-class _Kept(_Told):
-    key: str
-    kind: str
-    recorded: str
-    present: str
-
-
-class _Accepted(_Told):
-    accepted: list[_Kept]
-    why: str | None = None
-
-
-class _Resolved(_Told):
-    key: str
-    decision: str
-    why: str | None = None
-
-
-class _Parent(_Told):
-    run: str
-    key: str
-
-
-_CONTROLS: Mapping[str, TypeAdapter[Any]] = {
-    "accept": TypeAdapter(_Accepted),
-    "resolve": TypeAdapter(_Resolved),
-    **dict.fromkeys(("cancel", "pause", "resume"), TypeAdapter(_Asked | None)),
-}
-_PARENT: TypeAdapter[Any] = TypeAdapter(_Parent | None)
 _SEQ = re.compile(r"[0-9]{1,15}")
 # What SQLite and every reader of JSON still holds as an integer.
 _MOST = 10**15
@@ -110,9 +66,11 @@ def fault_of(receipt: Receipt) -> str | None:
     if (used := receipt.execution.usage) and any(abs(each) >= MOST_USED for each in vars(used).values()):
         return "has a usage that no call reaches"
     if receipt.kind == "control":
-        return _does_not_fit("request", _CONTROLS[receipt.status], receipt.request)
+        return _does_not_fit("request", receipt.status, receipt.request)
     if receipt.kind == "run":
-        return _does_not_fit("parent", _PARENT, receipt.execution.parent) or _wrong_source(receipt.execution.source)
+        parent = receipt.execution.parent
+        wrong = None if parent is None else _does_not_fit("parent", "parent", parent)
+        return wrong or _wrong_source(receipt.execution.source)
     return None
 
 
@@ -121,14 +79,14 @@ def _may_lie_there(place: Place, receipt: Receipt) -> bool:
     return named and receipt.kind in _KINDS[place.family]
 
 
-def _does_not_fit(what: str, shape: TypeAdapter[Any], value: Any) -> str | None:
-    try:
-        shape.validate_python(value)
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = "/".join(map(str, (what, *(part for part in first["loc"] if not str(part).startswith("_")))))
-        return f"has a {where} that cannot be: {first['msg']}"
-    return None
+def _does_not_fit(what: str, shape: str, value: Any) -> str | None:
+    # Most runs have neither a parent nor an operator, and making the models takes a tenth of what a small command does.
+    from .shapes import mistake  # noqa: PLC0415
+
+    if (found := mistake(shape, value)) is None:
+        return None
+    place, said = found
+    return f"has a {'/'.join((what, *place))} that cannot be: {said}"
 
 
 def _wrong_source(source: Mapping[str, str] | None) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-import platform
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +21,9 @@ __all__ = ["GIVEN_UP", "AnyCall", "Present", "answers", "explain", "not_requeste
 # `unknown` is how an at-most-once step is given up: its effect may have happened.
 GIVEN_UP = frozenset({"cancelled", "withdrawn", "unknown"})
 _MAX_SHOWN = 3
+
+PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
+"""This Python, as runs record theirs: another one may go through a body in another order."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +101,6 @@ def _divergence(what: str, receipt: Receipt, call: AnyCall | None, now: Present)
 
 
 def _details(receipt: Receipt, call: AnyCall | None, now: Present) -> dict[str, Any]:
-    here = ".".join(platform.python_version_tuple()[:2])
     made = call or _counterpart(receipt, now)
     sites = [made.site] if made else list(now.waiting)
     return {
@@ -107,7 +109,7 @@ def _details(receipt: Receipt, call: AnyCall | None, now: Present) -> dict[str, 
         "accept": changed(receipt, call),
         "fits_until": now.before,
         "request_diff": request_diff(receipt, made) if made else "",
-        "python": {"recorded": now.python, "present": here} if now.python not in (None, here) else None,
+        "python": {"recorded": now.python, "present": PYTHON} if now.python not in (None, PYTHON) else None,
         "permutation": any(
             each.fingerprint == receipt.fingerprint and key != receipt.key for key, each in now.requested.items()
         ),

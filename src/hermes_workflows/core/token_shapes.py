@@ -15,6 +15,7 @@ import base64
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 REACH = 32 * 1024
 """The longest match of any shape, in bytes, with the words before it that make it one."""
@@ -35,14 +36,19 @@ _PRIVATE_KEY = (
 class Shape:
     """One kind of credential. Without anchors, the expression itself begins with a fixed piece.
 
-    `regex` matches the credential and, where needed, the words that betray it; group 1, if there is one, is the
-    credential alone. `accept` looks at the credential again, where a regular expression says too little.
+    `source`, a regular expression, matches the credential and, where needed, the words that betray it; group 1, if
+    there is one, is the credential alone. `accept` looks at the credential again, where an expression says too little.
     """
 
     name: str
     anchors: tuple[bytes, ...]
-    regex: re.Pattern[bytes]
+    source: bytes
     accept: Callable[[bytes], bool] | None = None
+
+    @cached_property
+    def regex(self) -> re.Pattern[bytes]:
+        # Compiled at the first text in which an anchor stands: all of them take as long as a small command.
+        return re.compile(self.source)
 
     def find(self, data: bytes, since: int = 0) -> Iterator[tuple[int, int, int]]:
         """Where the match begins, and where the credential begins and ends, for every match from `since` on."""
@@ -78,7 +84,7 @@ def _begins(piece: bytes) -> bytes:
 
 
 def _shape(name: str, anchors: bytes, regex: bytes, accept: Callable[[bytes], bool] | None = None) -> Shape:
-    return Shape(name, tuple(anchors.split()), re.compile(regex), accept)
+    return Shape(name, tuple(anchors.split()), regex, accept)
 
 
 def _random_looking(token: bytes) -> bool:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import platform
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..core.clock import Clock
+from ..core.divergence import PYTHON
 from ..core.timestamps import render_time
 from ..errors import HermesError
 from ..store.liveness import Process, process_started, this_host
@@ -103,7 +103,7 @@ class Keeper:
             heartbeat_at=render_time(clock.now()),
             lease_seconds=lease_seconds,
             concurrency=concurrency,
-            python=".".join(platform.python_version_tuple()[:2]),
+            python=PYTHON,
             only=tuple(only),
         )
         self._thread = threading.Thread(target=self._keep, name="hermes-keeper", daemon=True)

@@ -7,12 +7,12 @@ git nor SQLite is written. Which runs are meant by `--all` and its like is said 
 from __future__ import annotations
 
 import difflib
-import platform
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..core import layout
+from ..core.divergence import PYTHON
 from ..core.encoding import dumps, encode, parse
 from ..core.history import History, fold
 from ..core.live import Decision, LiveRun, rebuild
@@ -150,13 +150,13 @@ def _told(ended: Receipt | None) -> list[str]:
 
 def _divergence(live: LiveRun, history: History, said: str, *, hint: str | None) -> Divergence:
     error = Divergence(said, hint=hint)
-    recorded, here = live.started.execution.python, ".".join(platform.python_version_tuple()[:2])
+    recorded = live.started.execution.python
     error.details = {
         "key": "",
         "site": None,
         "fits_until": history.deliveries[-1].key if history.deliveries and live.after else None,
         "request_diff": "",
-        "python": {"recorded": recorded, "present": here} if recorded not in (None, here) else None,
+        "python": {"recorded": recorded, "present": PYTHON} if recorded not in (None, PYTHON) else None,
     }
     return error
 

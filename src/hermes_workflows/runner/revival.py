@@ -5,8 +5,7 @@ A mark is a fact about a run and a version of the code. A runner whose code repl
 
 from __future__ import annotations
 
-import platform
-
+from ..core.divergence import PYTHON
 from ..core.summary import RunSummary
 from ..errors import HermesError
 from ..settings import Agents
@@ -52,8 +51,7 @@ class Reviver:
         if mark.kind == "no-agent":
             return self._agents.find(mark.code.removeprefix(AGENT)) is not None
         if mark.kind == "python":
-            here = ".".join(platform.python_version_tuple()[:2])
-            return mark.code != f"python-{here}"
+            return mark.code != f"python-{PYTHON}"
         if mark.kind == NEEDS_DECISION:
             # A runner that everybody took for dead has left its result.
             return mark.key not in summary.open_intents
