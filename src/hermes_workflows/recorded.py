@@ -40,8 +40,7 @@ class Recorded:
         self.environment = environment
         self.loader = loader or Loader(registry)
         self.limits = Limits()
-        named = {name: value for name in registry.redact if (value := self.environment.get(name))}
-        self.declared = Redactor(named, self.environment)
+        self.declared = Redactor.declared(registry.redact, self.environment)
         self._redactor = self.declared
         self._learned: set[str] = set()
         self._learning = threading.Lock()

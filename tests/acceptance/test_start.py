@@ -60,6 +60,12 @@ def test_a_plain_look_at_runs_waits_neither_for_click_nor_for_receipts(shown: Pl
     assert brought_in(arguments, HEAVY | PARSERS, shown.root) == []
 
 
+@pytest.mark.untraced
+def test_an_index_is_made_without_what_decides_runs(shown: Place) -> None:
+    deciding = {"asyncio", "hermes_workflows.authoring", "hermes_workflows.loader", "hermes_workflows.workspace"}
+    assert brought_in(["index", "rebuild"], deciding, shown.root) == []
+
+
 @pytest.mark.parametrize("arguments", PLAIN, ids=" ".join)
 def test_a_plain_look_says_what_the_command_itself_says(shown: Place, arguments: list[str]) -> None:
     # An option that only the command knows.

@@ -17,6 +17,7 @@ from .session import Session, output_options
 
 if TYPE_CHECKING:
     from ..core.redaction import Redactor
+    from ..stores import Stores
     from ..workspace import Workspace
 
 
@@ -116,6 +117,22 @@ class Scope:
             yield workspace
         finally:
             workspace.close()
+
+    @contextmanager
+    def stores(self) -> Iterator[Stores]:
+        """The ledger and the index by themselves, for who needs no code of workflows. Raises the same."""
+        from ..core.redaction import Redactor
+        from ..runner.hands import several
+        from ..stores import open_stores
+
+        redactor = Redactor.declared(self.registry.redact, self.session.environment)
+        self.session.redactors.append(lambda: redactor)
+        ledger, queue = opened = open_stores(self.paths(), self.clock, several, bursts=self.registry.bursts)
+        try:
+            yield opened
+        finally:
+            queue.close()
+            ledger.close()
 
 
 def _knows(paths: DatabasePaths, known_as: Callable[[FastIndex, str], object], run: str) -> bool:

@@ -66,12 +66,14 @@ def index() -> None:
 
 @index.command("rebuild")
 @scoped
-def rebuild(scope: Scope) -> int:
+def rebuild_index(scope: Scope) -> int:
     """Read every run again into the index and queue what is unfinished."""
+    from ..runner.hands import several
+    from ..store.index import rebuild
     from .garbage import left_lying
 
-    with left_lying(scope.session), scope.open() as workspace:
-        done = workspace.rebuild_index()
+    with left_lying(scope.session), scope.stores() as (ledger, queue):
+        done = rebuild(ledger, queue, several)
     lines = [f"{run_id}: {reason}" for run_id, reason in done.unreadable.items()]
     document = {"runs": done.changed, "unreadable": dict(done.unreadable)}
     scope.output.data(document, lambda: "\n".join([*lines, f"{counted(done.changed, 'run')} read again"]))

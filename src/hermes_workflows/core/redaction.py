@@ -65,6 +65,11 @@ class Redactor:
         variables = secret_variables(environment or {})
         self._learn((), [*secrets, *(Secret(_label(name), value, _VARIABLE) for name, value in variables)])
 
+    @classmethod
+    def declared(cls, names: Iterable[str], environment: Mapping[str, str]) -> Redactor:
+        """One that knows what a registry and the environment say: `names` are variables whose values are secret."""
+        return cls({name: value for name in names if (value := environment.get(name))}, environment)
+
     def extended(self, named: Mapping[str, str]) -> Redactor:
         """A redactor that knows these named secrets too; the old value of a name that is given again stays secret."""
         known = set(self._secrets)
