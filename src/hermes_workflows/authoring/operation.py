@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
 
 from ..errors import NotInAWorkflow
@@ -29,11 +27,16 @@ def operation_id() -> str:
     return current
 
 
-@contextmanager
-def executing(operation: str) -> Iterator[None]:
+class executing:  # noqa: N801  # used like a function; as a generator it would cost a small step more than its work
     """What runs in this block, and tasks and contexts made in it, belongs to `operation`."""
-    token = _current.set(operation)
-    try:
-        yield
-    finally:
-        _current.reset(token)
+
+    __slots__ = ("_operation", "_token")
+
+    def __init__(self, operation: str) -> None:
+        self._operation = operation
+
+    def __enter__(self) -> None:
+        self._token = _current.set(self._operation)
+
+    def __exit__(self, *error: object) -> None:
+        _current.reset(self._token)

@@ -13,6 +13,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Literal
 
 from ..errors import InvalidInput
@@ -148,6 +149,8 @@ def _is_portable(part: str) -> bool:
     )
 
 
+# A step asks for it twice.
+@lru_cache(maxsize=256)
 def run_component(run_id: str) -> str:
     """The name of a run's ref and folder: the id itself when it is lower-case and safe, else with a hash.
 

@@ -103,7 +103,7 @@ class Held:
         self.head = head
         self.summary = self.summary.apply(new)
         self.pending.extend(new)
-        self.unindexed.extend(new)
+        self.unindexed.extend(receipt for receipt in new if receipt.kind == "review")
         for each in new:
             self._remember(each)
 

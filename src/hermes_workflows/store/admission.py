@@ -25,9 +25,8 @@ from .ports import Ended, Entry, Head, PathTaken, Stale
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
-# No path of ours contains these; a tree that did could write outside a checkout.
-_FORBIDDEN_PARTS = frozenset({"", ".", ".."})
-_FORBIDDEN_CHARACTERS = re.compile(r"[\x00-\x1f\\\x7f]")
+# No path of ours contains these, as parts and as characters; a tree that did could write outside a checkout.
+_FORBIDDEN = re.compile(r"(?:^|/)(?:\.?\.?|\.git)(?:/|\Z)|[\x00-\x1f\\\x7f]", re.IGNORECASE | re.ASCII)
 
 
 class Contents(Protocol):
@@ -142,7 +141,5 @@ def _blob(files: Mapping[str, bytes], folder: Contents, sha256: str) -> bytes:
 
 def _check_path(path: str, *roles: Role) -> None:
     place = layout.place(path)
-    parts = path.split("/")
-    bad = _FORBIDDEN_PARTS.intersection(parts) or any(part.lower() == ".git" for part in parts)
-    if place is None or place.role not in roles or bad or _FORBIDDEN_CHARACTERS.search(path):
+    if place is None or place.role not in roles or _FORBIDDEN.search(path):
         raise InvalidInput(f"{path!r} is no place for a {' or '.join(roles)} in a run's folder")

@@ -43,6 +43,9 @@ BEGINS_WITHIN = 0.02
 LANDS_WITHIN = 0.25
 """Seconds that a receipt may be missing in git; few people see it, and what lands together is one pack."""
 
+_LANDS_FROM = 2 << 20
+"""Bytes that are put into git at once, before that: they are in memory three times meanwhile."""
+
 _LARGEST = 16 << 20
 _LOOKS_EVERY = 0.005
 _REMEMBERED = 256
@@ -53,7 +56,8 @@ _FAMILIES = frozenset({"step", "attempt"})
 class _Burst:
     """`old` and `tip` are commits (40 hex digits): where git has the run, and where it stands. `due` is monotonic.
 
-    `batch` are the objects that git has not; `taken` says that somebody has taken the file from us, by force.
+    `batch` are the objects that git has not, and `landed` is where in the file their records begin, in bytes; `taken`
+    says that somebody has taken the file from us, by force.
     """
 
     run_id: str
@@ -63,6 +67,10 @@ class _Burst:
     batch: Batch
     due: float
     taken: bool = False
+    landed: int = 0
+
+    def is_due(self, now: float) -> bool:
+        return self.due <= now or self.file.size - self.landed >= _LANDS_FROM
 
 
 @dataclass(frozen=True)
@@ -103,6 +111,10 @@ class Ahead:
         """Where a run stands that is in a burst of ours."""
         burst = self._bursts.get(run_id)
         return burst.tip if burst else None
+
+    def own(self) -> list[str]:
+        """The ids of all runs in a burst of ours."""
+        return list(self._bursts)
 
     def runs(self) -> Container[str]:
         """The ids of all runs in a burst, ours or not, of which git may lack the end."""
@@ -232,12 +244,12 @@ class Ahead:
     def _put_beginning(self, burst: _Burst) -> None:
         """Put what is recorded by now into git, while the burst goes on: its writer hardly waits for that."""
         with self.guard:
-            tip, part = burst.tip, Batch(burst.batch.objects)
+            tip, size, part = burst.tip, burst.file.size, Batch(burst.batch.objects)
         if tip == burst.old:
             return
         self._awaited.put(burst.run_id, burst.old, tip, part)
         with self.guard:
-            burst.old = tip
+            burst.old, burst.landed = tip, size
             for oid in part.objects:
                 burst.batch.objects.pop(oid, None)
 
@@ -259,7 +271,7 @@ class Ahead:
         """Put into git what is due or wanted; whether there is more to come."""
         now = self._patience.monotonic()
         with self._landing:
-            for burst in [burst for burst in list(self._bursts.values()) if burst.due <= now or _is_wanted(burst)]:
+            for burst in [burst for burst in list(self._bursts.values()) if burst.is_due(now) or _is_wanted(burst)]:
                 burst.due = now + LANDS_WITHIN
                 # Whatever it was: without this thread nothing would land any more, and whoever appends is told.
                 with contextlib.suppress(Exception):
@@ -304,7 +316,7 @@ def _are_results(entry: Entry) -> bool:
 
 def fits(batch: Batch) -> bool:
     """Whether a burst takes so much: what a record may not be is not read again."""
-    return sum(len(body) for _, body in batch.objects.values()) < _LARGEST
+    return batch.size < _LARGEST
 
 
 def _is_wanted(burst: _Burst) -> bool:

@@ -212,9 +212,15 @@ class GitLedger:
 
     def heads(self) -> Iterator[Head]:
         with _disk_errors(self.path):
-            self._ahead.land()
             self._ahead.settle_all()
-        living = [self._locate(name, tip) for name, tip in peek.list_refs(self.path, peek.RUNS).items()]
+        own = self._ahead.own()
+        refs = peek.list_refs(self.path, peek.RUNS)
+        for run_id in own:
+            # In this order: a burst that has ended since is in git, though perhaps not yet where we have just looked.
+            name = peek.RUNS + run_component(run_id)
+            with contextlib.suppress(IntegrityError):
+                refs[name] = self._ahead.tip(run_id) or peek.read_ref(self.path, name) or ""
+        living = [self._locate(name, tip) for name, tip in refs.items()]
         if not living and not (self.path / "objects").is_dir():
             raise peek.gone(self.path)
         newest_first = sorted(living, key=lambda found: (found.time, found.head.run_id), reverse=True)
@@ -386,13 +392,18 @@ class GitLedger:
         return snapshot if tip else replace(snapshot, sealed=True)
 
 
-@contextlib.contextmanager
-def _disk_errors(path: Path) -> Iterator[None]:
+class _disk_errors:  # noqa: N801  # used like a function; as a generator it would cost each step three times as much
     """A full, read-only or failing disk is one clear error; nothing that was not acknowledged counts."""
-    try:
-        yield
-    except OSError as error:
-        raise StoreFailure(
-            f"cannot write to {path}: {error.strerror or error}",
-            hint="nothing was acknowledged; free space or make the folder writable, and the run continues",
-        ) from error
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, OSError):
+            raise StoreFailure(
+                f"cannot write to {self._path}: {error.strerror or error}",
+                hint="nothing was acknowledged; free space or make the folder writable, and the run continues",
+            ) from error

@@ -152,7 +152,7 @@ def deflate(content: bytes) -> bytes:
     return head + content + struct.pack(">I", zlib.adler32(content))
 
 
-def write_all(descriptor: int, data: bytes) -> None:
+def write_all(descriptor: int, data: bytes | bytearray) -> None:
     """Write all of `data`, in as many pieces as the system takes it. Raises OSError."""
     view = memoryview(data)
     while view:

@@ -25,12 +25,30 @@ class Batch:
 
     def __init__(self, objects: Mapping[bytes, tuple[bytes, bytes]] | None = None) -> None:
         self.objects = dict(objects or {})
+        # Bytes of all bodies that were written to it.
+        self.size = 0
 
     def write(self, kind: bytes, body: bytes) -> bytes:
         """Take an object in; its id."""
         oid = hashlib.sha1(b"%s %d\0%s" % (kind, len(body), body), usedforsecurity=False).digest()
         self.objects[oid] = (kind, body)
+        self.size += len(body)
         return oid
+
+
+class Gathering:
+    """See `Objects.gathering`."""
+
+    def __init__(self, objects: Objects) -> None:
+        self._objects = objects
+        self._batch = Batch()
+
+    def __enter__(self) -> Batch:
+        self._objects.show(self._batch)
+        return self._batch
+
+    def __exit__(self, *error: object) -> None:
+        self._objects.hide(self._batch)
 
 
 class Objects:
@@ -92,15 +110,9 @@ class Objects:
         barrier.hold(*self._loose.put(oid, content))
         return oid
 
-    @contextmanager
-    def gathering(self) -> Iterator[Batch]:
+    def gathering(self) -> Gathering:
         """Objects that are read here as soon as they are made; leaving drops them, written or not."""
-        batch = Batch()
-        self.show(batch)
-        try:
-            yield batch
-        finally:
-            self.hide(batch)
+        return Gathering(self)
 
     def show(self, batch: Batch) -> None:
         """Let what is in `batch`, now or later, be read here."""

@@ -13,6 +13,7 @@ import secrets
 import struct
 import zlib
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 
 from dulwich.pack import write_pack_index_v2
 
@@ -37,10 +38,11 @@ def packing(
     """
     folder = f"{repository}/objects/pack"
     data, entries = _pack(objects)
+    digest = bytes(data[-20:])
     index = io.BytesIO()
-    write_pack_index_v2(index, sorted(entries), data[-20:])
+    write_pack_index_v2(index, sorted(entries), digest)
     # Named by its content: a pack of this name that exists already is the same, byte for byte.
-    name = f"{folder}/pack-{data[-20:].hex()}"
+    name = f"{folder}/pack-{digest.hex()}"
     os.close(os.open(f"{name}.keep", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644))
     try:
         os.close(_put(f"{folder}/tmp_pack_", f"{name}.pack", data, disk))
@@ -51,20 +53,21 @@ def packing(
             os.unlink(f"{name}.keep")
 
 
-def _pack(objects: Mapping[bytes, tuple[bytes, bytes]]) -> tuple[bytes, list[tuple[bytes, int, int | None]]]:
+def _pack(objects: Mapping[bytes, tuple[bytes, bytes]]) -> tuple[bytearray, list[tuple[bytes, int, int | None]]]:
     """A pack's bytes, and for its index the id, place and checksum of each object."""
-    chunks = [b"PACK" + struct.pack(">LL", 2, len(objects))]
+    # In one place from the beginning: pieces that are joined at the end are in memory three times.
+    data = bytearray(b"PACK" + struct.pack(">LL", 2, len(objects)))
     entries: list[tuple[bytes, int, int | None]] = []
-    position = len(chunks[0])
     for oid, (kind, body) in objects.items():
         chunk = _header(_KIND_NUMBERS[kind], len(body)) + deflate(body)
-        entries.append((oid, position, zlib.crc32(chunk)))
-        chunks.append(chunk)
-        position += len(chunk)
-    data = b"".join(chunks)
-    return data + hashlib.sha1(data, usedforsecurity=False).digest(), entries
+        entries.append((oid, len(data), zlib.crc32(chunk)))
+        data += chunk
+    data += hashlib.sha1(data, usedforsecurity=False).digest()
+    return data, entries
 
 
+# Of most objects of a burst the size is one that was met before.
+@lru_cache(maxsize=1024)
 def _header(kind: int, size: int) -> bytes:
     """Kind and size in git's way: four bits of the size beside the kind, then seven a byte, the lowest first."""
     found = bytearray()
@@ -76,7 +79,7 @@ def _header(kind: int, size: int) -> bytes:
     return bytes(found)
 
 
-def _put(temporary: str, path: str, data: bytes, disk: Disk) -> int:
+def _put(temporary: str, path: str, data: bytes | bytearray, disk: Disk) -> int:
     """Write a file whole and durable under its name; its open descriptor."""
     # Names that `git gc` sweeps when a killed writer leaves them.
     temporary += secrets.token_hex(8)
