@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from sqlite3 import Connection
+from threading import Lock
 from typing import Any
 
 from tests.contract.queues import FrozenClock
@@ -94,9 +95,9 @@ class HeldQueue(SqliteQueue):
     def apply(self, change: Change, runner: str) -> list[Lease]:
         self.watch.turns.before(_said(change))
         self.watch.clock.advance(0.001)
-        stale = self._stale([*change.finish, *change.release])
+        stale = self._stale([*change.enter, *change.finish, *change.release])
         leases = super().apply(change, runner)
-        mine = {lease.token for lease in leases}
+        mine = {lease.token for lease in (*leases, *change.enter)}
         taken_back = {(work.run_id, work.key) for work in change.offer} | set(change.withdraw)
         for name, before in stale.values():
             after = self._row(name)
@@ -142,7 +143,7 @@ class HeldQueue(SqliteQueue):
 
 
 def _said(change: Change) -> str:
-    parts = {"finish": change.finish, "release": change.release}
+    parts = {"enter": change.enter, "finish": change.finish, "release": change.release}
     said = [f"{what} {_names(leases)}" for what, leases in parts.items() if leases]
     return ", ".join([*said, *(["claim"] if change.claim else [])]) or "write the queue"
 
@@ -152,9 +153,17 @@ def _names(leases: Iterable[Lease]) -> str:
 
 
 class Owner:
-    """`jobs` are calls that it has claimed and not executed, `inbox` what was executed and not recorded."""
+    """`jobs` are calls that it has claimed and not executed, `inbox` what was executed and not recorded.
+
+    With `in_bursts`, its hands record the step of a burst and go on with the next one. Whoever works with the
+    dispatcher has its `place`, as in `runner.executing`.
+    """
+
+    in_bursts = False
 
     def __init__(self, name: str, workspace: Workspace, watch: Watch, decider: Decider) -> None:
+        self.place = Lock()
+        self.steps_in_bursts = 0
         self.name, self.workspace, self._turns = name, workspace, watch.turns
         self.records = Records(workspace, name, decider)
         around = Surroundings(workspace.root, workspace.environment, workspace.redactor, workspace.clock)
@@ -182,7 +191,22 @@ class Owner:
         while self.jobs:
             lease, job = self.jobs.pop(0)
             self._turns.before(f"execute {job.call.key}")
-            self.inbox.append(Finished(job, lease, *execute(job, lambda attempt: None)))
+            finished = Finished(job, lease, *execute(job, lambda attempt: None))
+            if not (self.in_bursts and self._goes_on(finished)):
+                self.inbox.append(finished)
+
+    def _goes_on(self, finished: Finished) -> bool:
+        if not self.place.acquire(blocking=False):
+            return False
+        try:
+            if self.inbox or not self.dispatcher.goes_on(finished):
+                return False
+            if following := self.dispatcher.go_on(finished):
+                self.steps_in_bursts += 1
+                self._take(*following)
+            return True
+        finally:
+            self.place.release()
 
     def renew(self) -> None:
         if leases := self.dispatcher.leases():
@@ -200,10 +224,16 @@ class Owner:
 
     def loop(self, over: Callable[[], bool]) -> None:
         while not over():
-            self.record()
-            self.dispatcher.turn(2, None)
-            if self.workspace.queue.stuck():
-                self.upkeep.sweep()
+            if not self.place.acquire(blocking=False):
+                self._turns.before("wait for its place")
+                continue
+            try:
+                self.record()
+                self.dispatcher.turn(2, None)
+                if self.workspace.queue.stuck():
+                    self.upkeep.sweep()
+            finally:
+                self.place.release()
 
     def hands(self, over: Callable[[], bool]) -> None:
         while not over():

@@ -144,6 +144,31 @@ def test_two_runners_of_whole_runs_agree_in_whatever_order(
         place.is_whole()
 
 
+def test_two_runners_of_bursts_agree_in_whatever_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Steps that one of them executes before the queue knows of them."""
+    monkeypatch.setattr(ahead, "LANDS_WITHIN", 3600.0)
+    monkeypatch.setattr(ahead, "BEGINS_WITHIN", 3600.0)
+    code = HEAD + ONE_BY_ONE.replace("CALLS", "8").replace("STEP", "work")
+    with closing(Place(tmp_path, code, bursts=True)) as place:
+        for owner in place.owners:
+            owner.in_bursts = True
+        for number, seed in enumerate(range(SEED, SEED + PLAYS)):
+            print(f"TWO_OWNERS_SEED={seed} TWO_OWNERS_PLAYS=1")
+            run_id = f"wf{number}"
+            place.people.start("flow.py:flow", 100 * number, run_id=run_id)
+            place.watch.reads = number % 2 == 1
+            moments = {f"leases run out {nth}": place.expire for nth in range(1, 1 + number % 3)}
+            before = place.effects()
+            place.watch.turns.play(acts(place, run_id), some(seed), moments)
+            place.settle(run_id, execute=True)
+            place.is_right(run_id)
+            assert place.people.summary(run_id).result == 100 * number + 8
+            if not moments:
+                assert set((place.effects() - before).values()) == {1}, "nobody does what another one has in hand"
+        assert all(owner.steps_in_bursts > PLAYS for owner in place.owners)
+        place.is_whole()
+
+
 def acts(place: Place, run_id: str) -> dict[str, Callable[[], object]]:
     """Each runner's threads, until the run has its end."""
     at_work = {owner.name for owner in place.owners}

@@ -119,7 +119,7 @@ class Dispatcher:
         """Record such a result; the step to be executed next, at once, if that is all there is to do."""
         self.record([finished])
         held = self.records.bodies.get(finished.job.run_id)
-        if held is None or len(held.live.outstanding) != 1 or self._wanting.limits("step"):
+        if self.active or held is None or len(held.live.outstanding) != 1 or self._wanting.limits("step"):
             return None
         (call,) = held.live.outstanding.values()
         if not isinstance(call, Call) or not may_follow(call.spec.options):
