@@ -56,7 +56,9 @@ def told_by(folder: Path, program: str) -> Any:
     """What a program prints as JSON; its other output is an error."""
     command = [sys.executable, "-c", BEGIN + dedent(program)]
     path = {"PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run(command, cwd=folder, env=path, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        command, cwd=folder, env=path, capture_output=True, text=True, timeout=60, check=False, start_new_session=True
+    )
     assert done.stderr == ""
     return json.loads(done.stdout)
 
@@ -121,6 +123,37 @@ def test_nobody_and_no_pipe_is_left_when_the_rest_is_not_wanted(tmp_path: Path) 
             print(json.dumps(os.listdir("/proc/self/fd") == before))
     """
     assert told_by(tmp_path, program) is True
+
+
+def test_where_no_process_may_be_made_one_does_all(tmp_path: Path) -> None:
+    program = """
+        def none():
+            raise BlockingIOError
+
+        os.fork = none
+        before = os.listdir("/proc/self/fd")
+        done = list(several(lambda part: part, 100))
+        print(json.dumps([done == list(range(100)), os.listdir("/proc/self/fd") == before]))
+    """
+    assert told_by(tmp_path, program) == [True, True]
+
+
+def test_whoever_is_interrupted_ends_the_copies_too(tmp_path: Path) -> None:
+    program = """
+        def work(part):
+            met()
+            if os.getpid() == one:
+                os.killpg(0, signal.SIGINT)
+
+        try:
+            list(several(work, 100))
+        except KeyboardInterrupt:
+            try:
+                os.waitpid(-1, 0)
+            except ChildProcessError:
+                print(json.dumps("nobody is left"))
+    """
+    assert told_by(tmp_path, program) == "nobody is left"
 
 
 @pytest.mark.parametrize(

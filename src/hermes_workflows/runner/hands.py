@@ -18,7 +18,7 @@ import struct
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Generic, TypeVar
+from typing import Generic, NoReturn, TypeVar
 
 P = TypeVar("P")
 R = TypeVar("R")
@@ -33,6 +33,7 @@ _TICKET = struct.Struct("=L")
 _HEADER = struct.Struct("=LQ")
 # What a copy has made waits in its pipe while this process is busy with a part of its own.
 _PIPE_BYTES = 1 << 20
+_ENDING = (signal.SIGINT, signal.SIGTERM)
 
 
 def several(work: Callable[[P], R], parts: Sequence[P], carry: Callable[[R], R]) -> Iterable[R]:
@@ -41,7 +42,9 @@ def several(work: Callable[[P], R], parts: Sequence[P], carry: Callable[[R], R])
     What `work` reads from must bear to be read by two processes, one of which is a fork of the other.
     """
     copies = min(_processors() - 1, _MOST_COPIES, len(parts) // _FEWEST - 1)
-    return _shared(work, parts, carry, copies) if copies > 0 and _is_alone() else map(work, parts)
+    if copies < 1 or not _is_alone():
+        return map(work, parts)
+    return _shared(work, parts, carry, copies)
 
 
 def _processors() -> int:
@@ -50,7 +53,10 @@ def _processors() -> int:
 
 def _is_alone() -> bool:
     """Whether there is no other thread, one of whose locks a copy would wait for in vain."""
-    return threading.active_count() == 1 and len(os.listdir("/proc/self/task")) == 1
+    try:
+        return threading.active_count() == 1 and len(os.listdir("/proc/self/task")) == 1
+    except OSError:
+        return False
 
 
 def _shared(work: Callable[[P], R], parts: Sequence[P], carry: Callable[[R], R], copies: int) -> Iterator[R]:
@@ -58,9 +64,13 @@ def _shared(work: Callable[[P], R], parts: Sequence[P], carry: Callable[[R], R],
     tickets = _tickets(count)
     # What there is now is not looked through for garbage any more: that would give each copy its own pages of it.
     gc.freeze()
-    made = [_Copy(lambda number: [carry(work(part)) for part in parts[number::count]], tickets) for _ in range(copies)]
+    made: list[_Copy[R]] = []
     missing = set(range(count))
     try:
+        # Where there may be no more processes, or files, there is one of them less.
+        with contextlib.suppress(OSError):
+            for _ in range(copies):
+                made.append(_Copy(lambda number: [carry(work(part)) for part in parts[number::count]], tickets))
         while ticket := os.read(tickets, _TICKET.size):
             (number,) = _TICKET.unpack(ticket)
             missing.discard(number)
@@ -98,10 +108,18 @@ class _Copy(Generic[R]):
         self._pipe, writing = os.pipe()
         with contextlib.suppress(OSError):
             fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
-        self._process = os.fork()
-        if self._process == 0:
-            _be_one(do, tickets, writing)
-        os.close(writing)
+        # Not between a fork and its first step: it would be taken for an end of this process, by both of them.
+        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+        try:
+            self._process = os.fork()
+            if self._process == 0:
+                _be_one(do, tickets, writing)
+        except OSError:
+            os.close(self._pipe)
+            raise
+        finally:
+            os.close(writing)
+            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
     def delivered(self, *, wait: bool) -> Iterator[tuple[int, list[R]]]:
         """What it has made by now, or all that it makes until it ends."""
@@ -127,11 +145,12 @@ class _Copy(Generic[R]):
         os.waitpid(self._process, 0)
 
 
-def _be_one(do: Callable[[int], list[R]], tickets: int, pipe: int) -> None:
-    """Never returns: what belongs to the other process, its output and its exit, is not ours to touch."""
+def _be_one(do: Callable[[int], list[R]], tickets: int, pipe: int) -> NoReturn:
+    """What belongs to the other process, its output and its exit, is not ours to touch."""
     try:
-        for each in (signal.SIGINT, signal.SIGTERM):
+        for each in _ENDING:
             signal.signal(each, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
         with open(pipe, "wb") as file:
             while ticket := os.read(tickets, _TICKET.size):
                 (number,) = _TICKET.unpack(ticket)
