@@ -206,6 +206,23 @@ def test_a_slice_leaves_hooks_collector_and_running_loop_as_they_were() -> None:
     assert asyncio._get_running_loop() is None
 
 
+def test_a_slice_has_no_finalizer_whoever_set_one_and_leaves_that_as_it_was() -> None:
+    @workflow
+    async def body() -> Any:
+        before = sys.get_asyncgen_hooks().finalizer
+        sys.set_asyncgen_hooks(finalizer=print)
+        return before is None
+
+    assert result_of(body) is True
+    assert sys.get_asyncgen_hooks().finalizer is None
+    sys.set_asyncgen_hooks(finalizer=repr)
+    try:
+        assert result_of(body) is True
+        assert sys.get_asyncgen_hooks().finalizer is repr
+    finally:
+        sys.set_asyncgen_hooks(finalizer=None)
+
+
 def test_bodies_may_be_stepped_in_several_threads() -> None:
     results: list[Any] = []
 

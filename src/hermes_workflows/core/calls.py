@@ -76,6 +76,7 @@ class Call(Generic[T_co]):
         "cancelled",
         "fingerprint",
         "key",
+        "kind",
         "number",
         "outcome",
         "refused",
@@ -89,6 +90,7 @@ class Call(Generic[T_co]):
     def __init__(self, spec: CallSpec[T_co]) -> None:
         run = current_run(f"{spec.kind}()")
         self.spec = spec
+        self.kind = spec.kind
         self.site = caller_site()
         self._run = run
         self.number = run.loop.next_number()
@@ -114,10 +116,6 @@ class Call(Generic[T_co]):
             except UnstorableValue as error:
                 self.refused = error
         return ""
-
-    @property
-    def kind(self) -> str:
-        return self.spec.kind
 
     def __hash__(self) -> int:
         # Calls in sets must iterate in one order in every process (tasks.py).

@@ -78,6 +78,9 @@ class LiveRun:
         self.loop = BodyLoop(self, salt)  # type: ignore[abstract]  # the rest is generated, as refusals
         self._body = Body(self.loop)
         self._calls = OpenCalls()
+        # What the body waits for, and what it has given up and may still get a receipt, by key.
+        self.outstanding = self._calls.outstanding
+        self.withdrawn = self._calls.withdrawn
         self._signals = Signals()
         self._cleanup = Cleanup()
         self._endings = Endings(self.redactor, root)
@@ -89,16 +92,6 @@ class LiveRun:
         self._last_key: str | None = None
 
     # -- what the runner does with it ------------------------------------------------------------------------
-
-    @property
-    def outstanding(self) -> dict[str, AnyCall]:
-        """What the body waits for, by key."""
-        return self._calls.outstanding
-
-    @property
-    def withdrawn(self) -> dict[str, AnyCall]:
-        """What it has given up and may still get a receipt, by key."""
-        return self._calls.withdrawn
 
     @property
     def cancelling(self) -> bool:

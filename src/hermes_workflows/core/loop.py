@@ -12,7 +12,7 @@ import gc
 import math
 import sys
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from types import CodeType, FrameType
 from typing import Any, Protocol, TypeVarTuple
@@ -47,7 +47,7 @@ class Owner(Protocol):
 
 
 # What a slice finds, and leaves: the running loop, whether garbage is collected, the hooks of async generators.
-_Before = tuple["asyncio.AbstractEventLoop | None", bool, Sequence[Any]]
+_Before = tuple["asyncio.AbstractEventLoop | None", bool, Any]
 
 # Names of calls that are remembered without their secrets.
 _NAMES = 256
@@ -219,11 +219,11 @@ class BodyLoop(asyncio.AbstractEventLoop):
         asyncio._set_running_loop(self)
         # An abandoned generator is held and closed in order: the stock hook closes it whenever it is collected,
         # possibly inside another run's slice, where its calls would be recorded.
-        sys.set_asyncgen_hooks(firstiter=self.generators.append, finalizer=None)
+        _set_hooks(self.generators.append, None)
         return before
 
-    def _finish(self, previous: asyncio.AbstractEventLoop | None, collecting: bool, hooks: Sequence[Any]) -> None:
-        sys.set_asyncgen_hooks(*hooks)
+    def _finish(self, previous: asyncio.AbstractEventLoop | None, collecting: bool, hooks: Any) -> None:
+        _set_hooks(*hooks)
         asyncio._set_running_loop(previous)
         if collecting:
             gc.enable()
@@ -297,6 +297,15 @@ class BodyLoop(asyncio.AbstractEventLoop):
         if hasattr(coro, "close"):
             coro.close()
         return InertTask(loop=self)
+
+
+def _set_hooks(firstiter: Any, finalizer: Any) -> None:
+    # There is hardly ever a finalizer, and each hook that is set is an event for a runner's audit hook to look at,
+    # which takes longer than to compare.
+    if sys.get_asyncgen_hooks().finalizer is finalizer:
+        sys.set_asyncgen_hooks(firstiter=firstiter)
+    else:
+        sys.set_asyncgen_hooks(firstiter=firstiter, finalizer=finalizer)
 
 
 def _is_open(agen: Any) -> bool:

@@ -39,7 +39,7 @@ class OpenCalls:
         self.requested: dict[str, AnyCall] = {}
         self.dropped: list[AnyCall] = []
         self._claimed: dict[str, Site] = {}
-        self._sites: dict[tuple[int, int], Site] = {}
+        self._sites: dict[tuple[str, int], Site] = {}
         self._unawaited: dict[int, Written] = {}
 
     def next_decision(self) -> None:
@@ -55,7 +55,7 @@ class OpenCalls:
                 hint="give one of them another key=, name= or key_by=",
             )
         # One object a line: a loop of 10,000 steps has few lines, and what is kept of each step should be little.
-        self._claimed[key] = self._sites.setdefault((id(site.code), site.line), site)
+        self._claimed[key] = self._sites.setdefault((site.code.co_filename, site.line), site)
 
     def written(self, item: Written) -> None:
         self._unawaited[item.number] = item
