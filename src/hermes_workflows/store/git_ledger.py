@@ -226,7 +226,7 @@ class GitLedger:
         newest_first = sorted(living, key=lambda found: (found.time, found.head.run_id), reverse=True)
         yield from (found.head for found in newest_first)
         seen = {run_component(found.head.run_id) for found in living}
-        yield from (head for head in self._sealed.heads() if run_component(head.run_id) not in seen)
+        yield from (head for head in self._sealed.heads() if head.folder.rpartition("/")[2] not in seen)
 
     def seal(self, keep: int = 1000) -> int:
         with _disk_errors(self.path):

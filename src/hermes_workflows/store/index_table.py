@@ -101,11 +101,11 @@ def lately(connection: Connection, workflow: str, limit: int) -> list[Took]:
 
 
 def tips(connection: Connection) -> dict[str, tuple[str, bool]]:
-    return {row["run_id"]: (row["tip"], bool(row["sealed"])) for row in connection.execute(sql.TIPS)}
+    return {run_id: (tip, bool(sealed)) for run_id, tip, sealed in connection.execute(sql.TIPS)}
 
 
 def seqs(connection: Connection) -> dict[str, int]:
-    return {row["run_id"]: row["seq"] for row in connection.execute(sql.SEQS)}
+    return dict(map(tuple, connection.execute(sql.SEQS)))
 
 
 def matching(connection: Connection, prefix: str, limit: int) -> list[str]:

@@ -137,7 +137,7 @@ class Sealed:
         days = sorted(found.items(), reverse=True) if found else []
         for day, item in days:
             if self._days.get(day, (b"",))[0] != item.oid:
-                self._days[day] = (item.oid, frozenset(name for name, _ in trees.open(item.oid).items()))
+                self._days[day] = (item.oid, frozenset(trees.open(item.oid).names()))
         return {name: f"runs/{day}/{name}" for day, _ in days for name in self._days[day][1]}
 
 

@@ -85,6 +85,10 @@ class Folder:
     def items(self) -> Iterator[tuple[str, Item]]:
         return map(_entry, self.chunks)
 
+    def names(self) -> Iterator[str]:
+        """Of files and folders; no name has a slash, and the key of a folder ends with one."""
+        return (_decode(key.rstrip(b"/")) for key in self.keys)
+
     def with_item(self, name: str, item: Item, child: Folder | None = None) -> Folder:
         """The folder with one entry added or replaced; its id is not known yet. `child` is that entry in memory."""
         encoded = _encode(name)
