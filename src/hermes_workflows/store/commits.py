@@ -14,7 +14,7 @@ from ..errors import IntegrityError
 
 # What git writes without signatures and encodings. Everything else is taken apart line by line.
 _USUAL = re.compile(
-    r"tree ([0-9a-f]{40})\n((?:parent [0-9a-f]{40}\n)*)"
+    r"tree ([0-9a-f]{40})\n(?:parent ([0-9a-f]{40})\n)?(?:parent ([0-9a-f]{40})\n)?"
     r"author ([^\n]*)\ncommitter ([^\n]* (-?[0-9]{1,18}) [-+][0-9]{4})"
 )
 
@@ -50,9 +50,9 @@ def parse(data: bytes, oid: bytes) -> Commit:
     """Raises IntegrityError for bytes that are no commit."""
     head, _, message = data.decode("utf-8", "surrogateescape").partition("\n\n")
     if usual := _USUAL.fullmatch(head):
-        tree, parents, author, committer, time = usual.groups()
-        ids = [bytes.fromhex(line[-40:]) for line in parents.split("\n")[:-1]]
-        return Commit(bytes.fromhex(tree), tuple(ids), message, _person(author), _person(committer), int(time))
+        tree, first, second, author, committer, time = usual.groups()
+        parents = tuple(map(bytes.fromhex, (first, second) if second else (first,) if first else ()))
+        return Commit(bytes.fromhex(tree), parents, message, _person(author), _person(committer), int(time))
     fields: dict[str, list[str]] = {}
     for line in head.split("\n"):
         name, _, value = line.partition(" ")
