@@ -6,9 +6,12 @@ pay for pydantic and asyncio.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+# As type checkers know it; `typing` takes as long to import as all that the first process of a `replay` does.
+TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from .authoring import agent, ask, bash, goal, parallel, pipeline, workflow
 
 __all__ = ["agent", "ask", "bash", "goal", "parallel", "pipeline", "workflow"]

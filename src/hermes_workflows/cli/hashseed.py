@@ -8,7 +8,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+
+# Without `typing`: nothing is imported that the next process would import once more.
+TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from .session import Session
