@@ -189,7 +189,10 @@ def _text(moment: datetime | None) -> str | None:
     """As `render_time` says it; a row has a dozen of them, and the writer of JSON takes a third of the time."""
     if moment is None:
         return None
-    text = orjson.dumps(moment, option=orjson.OPT_UTC_Z).decode()
+    try:
+        text = orjson.dumps(moment, option=orjson.OPT_UTC_Z).decode()
+    except TypeError:
+        text = ""  # it refuses subclasses, such as those of a clock that stands still
     if not text.endswith('Z"'):
         return render_time(moment)
     # Microseconds are left out when there are none.
