@@ -9,6 +9,7 @@ import pytest
 from tests.runner.desks import Desk, Fate, Killed, until
 
 from hermes_workflows.runner import bodies, bursts
+from hermes_workflows.store.queue_port import Change, Work
 
 SUM = """
 @step
@@ -33,8 +34,10 @@ def quick(n: int) -> int:
 @step
 def slow() -> str:
     effect("begun")
-    while not (HERE / "go").exists():
-        time.sleep(0.002)
+    for _ in range(2_000):
+        if (HERE / "go").exists():
+            break
+        time.sleep(0.005)
     return "done"
 
 @workflow
@@ -111,6 +114,26 @@ def test_a_slow_step_of_a_burst_is_soon_in_the_queue(desk: Desk) -> None:
         until(lambda: desk.summary().ended and desk.rows() == [])
     assert before == ["step quick"]
     assert desk.summary().result == "done"
+
+
+def test_nobody_takes_a_run_over_from_a_burst_that_is_suspended(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The queue does not know of the step that executes, and its runner does not come round to say so."""
+    monkeypatch.setattr(bursts, "TOLD_WITHIN", 3600.0)
+    desk.write(SLOW)
+    desk.start()
+    with desk.working() as suspended:
+        until(lambda: desk.effects() == ["begun"])
+        suspended._turn = lambda sweep: False  # type: ignore[method-assign]
+        desk.queue.apply(Change(offer=[Work("wf", "workflow")]), "somebody")
+        desk.clock.advance(1.0)
+        desk.work("bob")
+        assert desk.effects() == ["begun"]
+        del suspended._turn  # type: ignore[method-assign]
+        assert [row.runner for row in desk.queue.work("wf")] == ["ada", None]
+        (desk.root / "go").touch()
+        until(lambda: desk.summary().ended)
+    assert desk.summary().result == "done"
+    assert desk.effects() == ["begun"]
 
 
 def test_a_step_of_a_burst_is_given_back_when_its_runner_ends(desk: Desk) -> None:

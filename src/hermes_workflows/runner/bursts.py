@@ -8,6 +8,7 @@ leaves a row whose call has its receipt: whoever claims it sees that, and goes o
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..authoring.step import Step
@@ -16,7 +17,7 @@ from ..store.liveness import new_token
 from ..store.queue_port import Lease, Work
 
 if TYPE_CHECKING:
-    from .records import Pending
+    from .records import Pending, Records
     from .results import Finished
 
 TOLD_WITHIN = 0.05
@@ -82,6 +83,23 @@ def is_quick(finished: Finished) -> bool:
     """Whether a burst may begin or go on with this result."""
     lease, seconds = finished.lease, (finished.ended - finished.started).total_seconds()
     return may_follow(finished.job.call.spec.options) and lease.claims == 1 and not lease.lost and seconds < QUICK
+
+
+def is_anothers(records: Records, run_id: str) -> bool:
+    """Whether another runner is in a burst of this run: of its calls one has a row, is leased, and has its receipt.
+
+    Nobody is where the body that is here knows all receipts.
+    """
+    held, head = records.bodies.get(run_id), records.workspace.ledger.head(run_id)
+    if held is not None and head is not None and held.head.tip == head.tip:
+        return False
+    rows = [row for row in records.workspace.queue.work(run_id) if row.work.kind not in ("workflow", "notify", "timer")]
+    return len(rows) == 1 and rows[0].status == "leased" and records.is_answered(rows[0].work)
+
+
+def put_off(records: Records, work: Work) -> Work:
+    """The same work for a while later: by then the burst is over, or the queue knows what executes."""
+    return replace(work, visible_at=records.workspace.clock.now().timestamp() + 2 * TOLD_WITHIN)
 
 
 def _all_that_is_wanted(lease: Lease, pending: Pending) -> Work | None:

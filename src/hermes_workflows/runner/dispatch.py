@@ -15,7 +15,7 @@ from . import calls, children, endings, intents, probing, timing
 from .about import about
 from .advance import advance
 from .bodies import CannotAdvance, Held, Over, refuse_paused
-from .bursts import is_quick, may_follow
+from .bursts import is_anothers, is_quick, may_follow, put_off
 from .jobs import Job, Surroundings
 from .notices import Notices
 from .poison import MAX_CLAIMS, POISON, is_poison_call, is_suspect, poisoned_call, poisoned_run
@@ -81,13 +81,10 @@ class Dispatcher:
     @property
     def has_more(self) -> bool:
         """Whether another turn has something to write, or got as much as it asked for."""
-        return (self._owes or self._full) and not self._backoff.waits
-
-    @property
-    def _owes(self) -> bool:
-        """Whether the queue must be told something now; in a burst that can wait for a moment."""
         pending, burst = self.records.pending, self.records.burst
-        return burst.is_due or pending.is_urgent if burst.is_open else bool(pending)
+        # In a burst it can wait for a moment.
+        owes = burst.is_due or pending.is_urgent if burst.is_open else bool(pending)
+        return (owes or self._full) and not self._backoff.waits
 
     def leases(self) -> list[Lease]:
         """Everything this process holds, for whoever renews it; called from another thread."""
@@ -113,7 +110,8 @@ class Dispatcher:
 
     def goes_on(self, finished: Finished) -> bool:
         """Whether a result may be followed by another step without the queue: it is all that executes here."""
-        return len(self.active) == 1 and not self.records.pending.is_urgent and is_quick(finished)
+        alone = len(self.active) == 1 and not self.records.pending.is_urgent
+        return alone and self.records.workspace.registry.bursts and is_quick(finished)
 
     def go_on(self, finished: Finished) -> tuple[Lease, Job] | None:
         """Record such a result; the step to be executed next, at once, if that is all there is to do."""
@@ -272,6 +270,8 @@ class Dispatcher:
         if lease.claims > MAX_CLAIMS:
             log.info("its runners' processes were ended by something else")
             self.records.pending.offer.append(Work(run_id, "workflow"))
+        elif is_anothers(self.records, run_id):
+            self.records.pending.offer.append(put_off(self.records, lease.work))
         else:
             advance(self.records, run_id, self._stop)
         self.records.pending.finish.append(lease)
