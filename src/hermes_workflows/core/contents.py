@@ -15,7 +15,6 @@ from .names import is_one_line
 from .timestamps import parse_time
 
 if TYPE_CHECKING:
-    from .layout import Place
     from .receipts import Receipt
 
 _CALLS = frozenset({"agent", "bash", "step", "child", "artifact"})
@@ -50,33 +49,29 @@ MOST_USED = 10**15
 def fault_of(receipt: Receipt) -> str | None:
     """Why a receipt cannot lie at its path; None when it can, or when nothing at all may lie there."""
     place = layout.place(receipt.path)
-    if place is None or place.family not in _KINDS:
+    if place is None or (kinds := _KINDS.get(place.family)) is None:
         return None
-    if not _may_lie_there(place, receipt):
-        return f"may not hold a receipt of kind {receipt.kind!r}"
-    names = [receipt.key, *([receipt.request.name] if receipt.kind == "signal" and receipt.request else [])]
-    if not all(map(is_one_line, names)):
+    # Of each receipt that is read: what most of them do not have is asked for first.
+    kind, family, execution = receipt.kind, place.family, receipt.execution
+    if kind not in kinds or (kind == "control" and receipt.status != (place.stem or "cancel")):
+        return f"may not hold a receipt of kind {kind!r}"
+    if not is_one_line(receipt.key) or (kind == "signal" and receipt.request and not is_one_line(receipt.request.name)):
         return "has a key or a name that no call and no signal can have"
-    if not 0 <= receipt.seq < _MOST:
+    if not 0 <= execution.seq < _MOST:
         return "has a seq that no run reaches"
-    if (place.family, receipt.kind) in _ASKING and receipt.request is None:
+    if receipt.request is None and (family, kind) in _ASKING:
         return "has no request"
-    if place.family in ("request", "response") and (place.family == "request") != (receipt.status == "requested"):
+    if family in ("request", "response") and (family == "request") != (receipt.status == "requested"):
         return f"has the status {receipt.status!r}, which belongs elsewhere"
-    if (used := receipt.execution.usage) and any(abs(each) >= MOST_USED for each in vars(used).values()):
+    if (used := execution.usage) and any(abs(each) >= MOST_USED for each in vars(used).values()):
         return "has a usage that no call reaches"
-    if receipt.kind == "control":
+    if kind == "control":
         return _does_not_fit("request", receipt.status, receipt.request)
-    if receipt.kind == "run":
+    if kind == "run":
         parent = receipt.execution.parent
         wrong = None if parent is None else _does_not_fit("parent", "parent", parent)
         return wrong or _wrong_source(receipt.execution.source)
     return None
-
-
-def _may_lie_there(place: Place, receipt: Receipt) -> bool:
-    named = receipt.kind != "control" or receipt.status == (place.stem or "cancel")
-    return named and receipt.kind in _KINDS[place.family]
 
 
 def _does_not_fit(what: str, shape: str, value: Any) -> str | None:

@@ -89,7 +89,8 @@ def fan_out(key: str) -> str:
 
 def is_one_line(name: str) -> bool:
     """Whether a name that is kept as it was written can be shown in a line, a command and a commit as it is."""
-    return len(name) <= MAX_NAME and _UNWRITABLE.search(name) is None
+    # Most are plain, which Python knows of a text without looking at it again.
+    return len(name) <= MAX_NAME and ((name.isascii() and name.isprintable()) or _UNWRITABLE.search(name) is None)
 
 
 def check_name(name: str, what: str) -> str:

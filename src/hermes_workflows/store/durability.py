@@ -19,6 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Literal, Protocol
 
+from ..errors import StoreFailure
 from .mounts import MOUNTS, mount_of
 
 Durability = Literal["power", "process"]
@@ -27,6 +28,23 @@ Durability = Literal["power", "process"]
 _MOST_OPEN = 200
 _START, _START_AND_WAIT = 2, 7
 _FULL_FSYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)
+
+
+class disk_errors:  # noqa: N801  # used like a function; as a generator it would cost each step three times as much
+    """A full, read-only or failing disk is one clear error; nothing that was not acknowledged counts."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, OSError):
+            raise StoreFailure(
+                f"cannot write to {self._path}: {error.strerror or error}",
+                hint="nothing was acknowledged; free space or make the folder writable, and the run continues",
+            ) from error
 
 
 class Barrier(Protocol):

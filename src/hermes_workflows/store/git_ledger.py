@@ -15,7 +15,7 @@ from pathlib import Path
 from ..core.clock import Clock
 from ..core.names import check_run_id, run_component
 from ..core.receipts import Author, Receipt
-from ..errors import Conflict, IntegrityError, NotFound, StoreFailure, TemporarilyLocked
+from ..errors import Conflict, IntegrityError, NotFound, TemporarilyLocked
 from . import commits, peek, repository
 from .admission import check_entry, check_start
 from .adopting import adopt
@@ -24,7 +24,7 @@ from .answers import Proposals
 from .arriving import Arrived, home_of, is_news
 from .bundles import write_tar
 from .case_folding import could_be_in_another_case
-from .durability import Barrier, Disk, Durability, disk_for
+from .durability import Barrier, Disk, Durability, disk_errors, disk_for
 from .lookup import Lookup
 from .objects import Batch, Objects
 from .planning import Plan, Planner
@@ -211,7 +211,7 @@ class GitLedger:
         return write_tar(self._snapshots, head, target)
 
     def heads(self) -> Iterator[Head]:
-        with _disk_errors(self.path):
+        with disk_errors(self.path):
             self._ahead.settle_all()
         own = self._ahead.own()
         refs = peek.list_refs(self.path, peek.RUNS)
@@ -229,7 +229,7 @@ class GitLedger:
         yield from (head for head in self._sealed.heads() if head.folder.rpartition("/")[2] not in seen)
 
     def seal(self, keep: int = 1000) -> int:
-        with _disk_errors(self.path):
+        with disk_errors(self.path):
             self._ahead.land()
             return self._sealer.seal(Seal(self._committer, commits.commit_time(self._clock.now())), keep)
 
@@ -245,7 +245,7 @@ class GitLedger:
         return self._trust.goes_on_from(run_id, tip)
 
     def put_back(self, run_id: str, tip: str) -> bool:
-        with _disk_errors(self.path):
+        with disk_errors(self.path):
             self._ahead.land()
             return self._trust.put_back(run_id, tip, partial(self._ahead.settle, writing=True))
 
@@ -256,11 +256,11 @@ class GitLedger:
         return self._proposals.waiting(fetched=fetched)
 
     def settle(self, proposal: Proposal, *, refused: bool) -> None:
-        with _disk_errors(self.path):
+        with disk_errors(self.path):
             self._proposals.settle(proposal, refused=refused)
 
     def land(self) -> None:
-        with _disk_errors(self.path):
+        with disk_errors(self.path):
             self._ahead.land()
 
     def close(self) -> None:
@@ -272,7 +272,7 @@ class GitLedger:
     def _writing(self, run_ids: Iterable[str]) -> Iterator[Barrier]:
         """Our locks for these runs, and a barrier for what is written under them."""
         with (
-            _disk_errors(self.path),
+            disk_errors(self.path),
             self._refs.locked(run_ids),
             contextlib.closing(self.disk.barrier()) as barrier,
         ):
@@ -308,7 +308,7 @@ class GitLedger:
         with self._ahead.guard:
             if not self._ahead.goes_on(entries):
                 return False
-            with _disk_errors(self.path), self.objects.gathering() as batch:
+            with disk_errors(self.path), self.objects.gathering() as batch:
                 plan = self._plan_living(run_id, entries, batch.write)
                 if not fits(batch) or not self._record_ahead(plan, batch)[0]:
                     return False
@@ -374,7 +374,7 @@ class GitLedger:
         if tip := self._ahead.tip(run_id):
             return tip
         check_run_id(run_id)
-        with _disk_errors(self.path):
+        with disk_errors(self.path):
             self._ahead.settle(run_id, writing=writing)
         return peek.read_ref(self.path, peek.RUNS + run_component(run_id))
 
@@ -390,20 +390,3 @@ class GitLedger:
         if snapshot is None or snapshot.run_id != run_id:
             raise NotFound(f"there is no run {run_id}", hint="`hermes-workflows list` shows the runs of this workspace")
         return snapshot if tip else replace(snapshot, sealed=True)
-
-
-class _disk_errors:  # noqa: N801  # used like a function; as a generator it would cost each step three times as much
-    """A full, read-only or failing disk is one clear error; nothing that was not acknowledged counts."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, OSError):
-            raise StoreFailure(
-                f"cannot write to {self._path}: {error.strerror or error}",
-                hint="nothing was acknowledged; free space or make the folder writable, and the run continues",
-            ) from error
