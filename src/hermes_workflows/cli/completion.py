@@ -18,12 +18,12 @@ import click
 from click.shell_completion import get_completion_class
 
 from ..registry import Registry, choose
-from ..store.fast_status import FastIndex
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     from ..registry import DatabasePaths
+    from ..store.fast_status import FastIndex
     from ..store.git_ledger import GitLedger
     from ..store.ports import Ledger
 
@@ -95,7 +95,7 @@ def _offered(
 
 def _run_ids(context: click.Context, registry: Registry, incomplete: str) -> list[str]:
     paths = registry.database(context.params.get("db"), Path.cwd())
-    with closing(FastIndex(paths.sqlite)) as index:
+    with _index(paths) as index:
         return index.matching(incomplete, _LIMIT)
 
 
@@ -114,7 +114,7 @@ def _keys(context: click.Context, registry: Registry, run: str) -> list[str]:
     from ..finding import find
 
     paths = registry.database(context.params.get("db"), Path.cwd())
-    with _reading(paths) as ledger, closing(FastIndex(paths.sqlite)) as index:
+    with _reading(paths) as ledger, _index(paths) as index:
         receipts = find(ledger, run, index.matching).receipts
     return [key for key in dict.fromkeys(receipt.key for receipt in receipts) if key]
 
@@ -131,6 +131,12 @@ def _reading(paths: DatabasePaths) -> closing[GitLedger]:
     return closing(GitLedger.open(paths.receipts, create=False, clock=SystemClock(), committer="completion"))
 
 
+def _index(paths: DatabasePaths) -> closing[FastIndex]:
+    from ..store.fast_status import FastIndex
+
+    return closing(FastIndex(paths.sqlite))
+
+
 def _remotes(context: click.Context, registry: Registry) -> list[str]:
     from ..store.remotes import remote_names
 
@@ -139,12 +145,12 @@ def _remotes(context: click.Context, registry: Registry) -> list[str]:
 
 def _review_keys(context: click.Context, registry: Registry, run: str | None) -> list[str]:
     paths = registry.database(context.params.get("db"), Path.cwd())
-    with closing(FastIndex(paths.sqlite)) as index:
+    with _index(paths) as index:
         return [row.key for row in index.reviews(run_id=run, status="open")]
 
 
 def _signal_names(context: click.Context, registry: Registry, run: str | None) -> list[str]:
     paths = registry.database(context.params.get("db"), Path.cwd())
-    with closing(FastIndex(paths.sqlite)) as index:
+    with _index(paths) as index:
         row = index.indexed(run or "")
         return [wait.name for wait in row.summary.open_waits.values()] if row else []

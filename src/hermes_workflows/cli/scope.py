@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from functools import cached_property, wraps
 from pathlib import Path
@@ -12,7 +12,6 @@ import click
 
 from ..errors import Conflict, HermesError
 from ..registry import DatabasePaths, Registry, choose
-from ..store.fast_status import DatabaseGone, FastIndex
 from .session import Session, output_options
 
 if TYPE_CHECKING:
@@ -70,10 +69,8 @@ class Scope:
         if len(databases) == 1:
             return databases[0]
         name = run.rpartition("@")[0] or run
-        for known_as in (FastIndex.indexed, FastIndex.matching):
-            for paths in databases:
-                if _knows(paths, known_as, name):
-                    return paths
+        if (known := _indexed(databases, name)) is not None:
+            return known
         return next((paths for paths in databases if self._finds(paths, name)), self.paths())
 
     def _finds(self, paths: DatabasePaths, run: str) -> bool:
@@ -135,12 +132,19 @@ class Scope:
             ledger.close()
 
 
-def _knows(paths: DatabasePaths, known_as: Callable[[FastIndex, str], object], run: str) -> bool:
-    try:
-        with closing(FastIndex(paths.sqlite)) as index:
-            return bool(known_as(index, run))
-    except (DatabaseGone, HermesError):
-        return False
+def _indexed(databases: Sequence[DatabasePaths], run: str) -> DatabasePaths | None:
+    """The first database whose index has a run of that id, else the first that has one whose id begins so."""
+    from ..store.fast_status import DatabaseGone, FastIndex
+
+    for known_as in (FastIndex.indexed, FastIndex.matching):
+        for paths in databases:
+            try:
+                with closing(FastIndex(paths.sqlite)) as index:
+                    if known_as(index, run):
+                        return paths
+            except (DatabaseGone, HermesError):
+                continue
+    return None
 
 
 def scoped(command: Callable[..., Any]) -> Callable[..., Any]:
