@@ -50,9 +50,12 @@ class Burst:
         anchor = self._anchor
         return anchor if anchor is not None and lease is self._own else lease
 
-    def goes_on(self, lease: Lease, pending: Pending) -> Lease | None:
-        """A lease for the step that follows that of `lease`, taken out of what is pending; None: the queue gives it."""
-        work = _all_that_is_wanted(lease, pending)
+    def goes_on(self, lease: Lease, key: str, pending: Pending) -> Lease | None:
+        """A lease for the step `key`, which follows that of `lease`; None when the queue is to give it.
+
+        What is pending is taken over, if it is only the end of the one and the offer of the other.
+        """
+        work = _all_that_is_wanted(lease, key, pending)
         if work is None or self.is_due:
             return None
         if self._anchor is None:
@@ -102,10 +105,10 @@ def put_off(records: Records, work: Work) -> Work:
     return replace(work, visible_at=records.workspace.clock.now().timestamp() + 2 * TOLD_WITHIN)
 
 
-def _all_that_is_wanted(lease: Lease, pending: Pending) -> Work | None:
-    """The one step that the body asks for after the call of `lease`; None when anything else is to be written."""
+def _all_that_is_wanted(lease: Lease, key: str, pending: Pending) -> Work | None:
+    """The step that is offered after the call of `lease` has ended; None when anything else is to be written."""
     if pending.finish != [lease] or len(pending.offer) != 1 or pending.has_other_work:
         return None
     (work,) = pending.offer
-    follows = work.run_id == lease.work.run_id and work.kind == "step" and not work.visible_at
+    follows = (work.run_id, work.key, work.kind) == (lease.work.run_id, key, "step") and not work.visible_at
     return work if follows else None

@@ -122,7 +122,7 @@ class Dispatcher:
         (call,) = held.live.outstanding.values()
         if not isinstance(call, Call) or not may_follow(call.spec.options):
             return None
-        lease = self.records.burst.goes_on(finished.lease, self.records.pending)
+        lease = self.records.burst.goes_on(finished.lease, call.key, self.records.pending)
         return (lease, self._begun(lease, held, call)) if lease else None
 
     # -- work ------------------------------------------------------------------------------------------------

@@ -163,6 +163,7 @@ class Runner:
             rested = not (again or sweep) and self._rest(now, now - idle_since, SWEEP_SECONDS - (now - swept))
             events = self._executing.take(wait=0.0 if again or sweep or rested else POLL_SECONDS)
             if not (events or sweep) and self._is_left_alone:
+                again = False
                 continue
             with self._executing.alone:
                 progress = self._record(events)
