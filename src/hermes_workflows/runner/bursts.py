@@ -93,8 +93,8 @@ def is_anothers(records: Records, run_id: str) -> bool:
 
     Nobody is where the body that is here knows all receipts.
     """
-    held, head = records.bodies.get(run_id), records.workspace.ledger.head(run_id)
-    if held is not None and head is not None and held.head.tip == head.tip:
+    held = records.bodies.get(run_id)
+    if held and (head := records.workspace.ledger.head(run_id)) and held.head.tip == head.tip:
         return False
     rows = [row for row in records.workspace.queue.work(run_id) if row.work.kind not in ("workflow", "notify", "timer")]
     return len(rows) == 1 and rows[0].status == "leased" and records.is_answered(rows[0].work)
