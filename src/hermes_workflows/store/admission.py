@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 from ..core import layout
@@ -86,7 +87,7 @@ def admit(entry: Entry, folder: RunFolder, head: Head) -> Recorded | PathTaken |
     for seq, draft in enumerate(entry.drafts, start=folder.last_seq + 1):
         data = files[draft.path] = draft.render(seq)
         # Read back from the bytes: whoever continues from here sees what a later reader will see, and nothing else.
-        receipts.append(load(draft.path, data, lambda sha256: _blob(files, folder, sha256)))
+        receipts.append(load(draft.path, data, partial(blob_of, folder, made=files)))
     return Recorded(files, tuple(receipts))
 
 
@@ -95,12 +96,7 @@ def read_receipt(folder: Contents, path: str) -> Receipt:
     data = folder.content(path)
     if data is None:
         raise IntegrityError(f"{path} is missing")
-    return as_receipt(folder, path, data)
-
-
-def as_receipt(folder: Contents, path: str, data: bytes) -> Receipt:
-    """The receipt whose bytes are `data`. Raises what `read_receipt` raises."""
-    return load(path, data, lambda sha256: _blob({}, folder, sha256))
+    return load(path, data, partial(blob_of, folder))
 
 
 def _refuse(entry: Entry, folder: RunFolder, head: Head) -> PathTaken | Stale | Ended | None:
@@ -129,9 +125,10 @@ def _new_files(entry: Entry, folder: RunFolder) -> dict[str, bytes]:
     return files
 
 
-def _blob(files: Mapping[str, bytes], folder: Contents, sha256: str) -> bytes:
+def blob_of(folder: Contents, sha256: str, made: Mapping[str, bytes] | None = None) -> bytes:
+    """The content of an artifact of the run, `made` and not yet in its folder or in there. Raises IntegrityError."""
     path = layout.artifact(sha256)
-    data = files.get(path)
+    data = made.get(path) if made else None
     if data is None:
         data = folder.content(path)
     if data is None:

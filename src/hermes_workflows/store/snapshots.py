@@ -9,16 +9,17 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from operator import attrgetter
 
 from ..core import layout
 from ..core.checks import is_receipt
 from ..core.messages import run_named
 from ..core.names import run_component
-from ..core.receipts import Receipt
+from ..core.receipts import Receipt, load
 from ..errors import IntegrityError
 from . import commits
-from .admission import as_receipt, read_receipt
+from .admission import blob_of, read_receipt
 from .commits import Commit
 from .objects import Objects
 from .ports import Head
@@ -27,6 +28,8 @@ from .trees import Folder, Item, Trees
 
 _GENESIS = bytes.fromhex(GENESIS)
 _KEPT = 256
+_OF_RECEIPTS = (layout.Role.RESULT, layout.Role.NOTE)
+_SEQ = attrgetter("execution.seq")
 
 
 class NoRun(IntegrityError):
@@ -160,15 +163,15 @@ class Snapshots:
         if old and old.folder != new.folder:
             raise IntegrityError(f"commit {old.tip.hex()} is not one of run {new.run_id}")
         files = self._added(new, old) if old else self.trees.walk(new.run_folder())
-        receipts = []
+        fetch, receipts = partial(blob_of, new), []
         for path, item in files:
             place = layout.place(path)
             if place is None:
                 raise IntegrityError(f"{new.run_id}: {path} is no file of a run")
-            if place.role in (layout.Role.RESULT, layout.Role.NOTE):
+            if place.role in _OF_RECEIPTS:
                 # The walk has just been there: going down from the root for each costs more than reading it.
-                receipts.append(as_receipt(new, path, self.objects.read(item.oid, b"blob")))
-        return sorted(receipts, key=lambda receipt: receipt.seq)
+                receipts.append(load(path, self.objects.read(item.oid, b"blob"), fetch))
+        return sorted(receipts, key=_SEQ)
 
     def _added(self, new: Snapshot, old: Snapshot) -> Iterator[tuple[str, Item]]:
         for change in self.trees.compare(old.run_folder(), new.run_folder()):

@@ -180,8 +180,9 @@ class Trees:
         """
         steps = steps or _Steps()
         steps.enter(prefix, len(folder.chunks))
-        for name, item in folder.items():
-            if item.is_folder:
+        for chunk in folder.chunks:
+            name, item = _entry(chunk)
+            if item.mode == FOLDER:
                 yield from self.walk(self.open(item.oid), f"{prefix}{name}/", steps)
             else:
                 yield prefix + name, item
