@@ -6,6 +6,7 @@ import asyncio
 import gc
 import sys
 import threading
+from collections.abc import AsyncGenerator
 from contextlib import closing
 from typing import Any
 
@@ -204,6 +205,38 @@ def test_a_slice_leaves_hooks_collector_and_running_loop_as_they_were() -> None:
     assert gc.isenabled()
     assert sys.get_asyncgen_hooks() == hooks
     assert asyncio._get_running_loop() is None
+
+
+def test_a_rebuilt_body_keeps_its_generators_too_and_leaves_hooks_as_they_were() -> None:
+    closed: list[str] = []
+
+    async def numbers() -> AsyncGenerator[int, None]:
+        try:
+            for number in range(9):
+                yield number
+        finally:
+            closed.append("closed")
+
+    @workflow
+    async def body() -> Any:
+        async for number in numbers():
+            await one(number)
+            if number:
+                break
+        return await one(9)
+
+    driver = Driver(body)
+    driver.answer("one", 0)
+    driver.answer("one-2", 1)
+    sys.set_asyncgen_hooks(finalizer=repr)
+    try:
+        live, _ = driver.rebuilt()
+        assert sys.get_asyncgen_hooks() == (None, repr)
+    finally:
+        sys.set_asyncgen_hooks(finalizer=None)
+    gc.collect()
+    assert [len(each.loop.generators) for each in (driver.live, live)] == [1, 1]
+    assert closed == []
 
 
 def test_a_slice_has_no_finalizer_whoever_set_one_and_leaves_that_as_it_was() -> None:

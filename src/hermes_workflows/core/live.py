@@ -28,7 +28,7 @@ from .ending import End, Endings, depends_on_machine
 from .eviction import evict_tasks
 from .history import History
 from .layout import Role
-from .loop import BodyLoop
+from .loop import BodyLoop, keeping_generators
 from .open_calls import OpenCalls, Written
 from .receipts import Receipt, RunStarted
 from .redaction import Counts, Redactor
@@ -357,11 +357,13 @@ def rebuild(live: LiveRun, history: History) -> Decision:
     """Bring a new body to the end of its recorded history; returns the last decision. Raises Divergence."""
     for note in history.notes:
         live.take(note)
-    decision = live.start()
-    live.expect(history.expected.get(0, ()))
-    for receipt in history.deliveries:
-        decision = live.deliver(receipt)
-        live.expect(history.expected.get(receipt.seq, ()))
+    expected = history.expected
+    with keeping_generators():
+        decision = live.start()
+        live.expect(expected.get(0, ()))
+        for receipt in history.deliveries:
+            decision = live.deliver(receipt)
+            live.expect(expected.get(receipt.seq, ()))
     return decision
 
 

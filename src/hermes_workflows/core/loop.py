@@ -47,7 +47,8 @@ class Owner(Protocol):
 
 
 # What a slice finds, and leaves: the running loop, whether garbage is collected, the hooks of async generators.
-_Before = tuple["asyncio.AbstractEventLoop | None", bool, Any]
+_Hooks = tuple[Any, Any]
+_Before = tuple["asyncio.AbstractEventLoop | None", bool, _Hooks]
 
 # Names of calls that are remembered without their secrets.
 _NAMES = 256
@@ -213,17 +214,20 @@ class BodyLoop(asyncio.AbstractEventLoop):
             self._finish(*before)
 
     def _begin(self) -> _Before:
-        before = (asyncio._get_running_loop(), gc.isenabled(), sys.get_asyncgen_hooks())
+        hooks = sys.get_asyncgen_hooks()
+        before = (asyncio._get_running_loop(), gc.isenabled(), hooks)
         # Nobody's `finally`, `__del__` or weakref callback may run in a slice by chance of the collector.
         gc.disable()
         asyncio._set_running_loop(self)
         # An abandoned generator is held and closed in order: the stock hook closes it whenever it is collected,
         # possibly inside another run's slice, where its calls would be recorded.
-        _set_hooks(self.generators.append, None)
+        if hooks != _KEEPING:
+            _set_hooks(_KEEPING, instead_of=hooks)
         return before
 
-    def _finish(self, previous: asyncio.AbstractEventLoop | None, collecting: bool, hooks: Any) -> None:
-        _set_hooks(*hooks)
+    def _finish(self, previous: asyncio.AbstractEventLoop | None, collecting: bool, hooks: _Hooks) -> None:
+        if (present := sys.get_asyncgen_hooks()) != hooks:
+            _set_hooks(hooks, instead_of=present)
         asyncio._set_running_loop(previous)
         if collecting:
             gc.enable()
@@ -299,13 +303,33 @@ class BodyLoop(asyncio.AbstractEventLoop):
         return InertTask(loop=self)
 
 
-def _set_hooks(firstiter: Any, finalizer: Any) -> None:
-    # There is hardly ever a finalizer, and each hook that is set is an event for a runner's audit hook to look at,
-    # which takes longer than to compare.
-    if sys.get_asyncgen_hooks().finalizer is finalizer:
-        sys.set_asyncgen_hooks(firstiter=firstiter)
-    else:
-        sys.set_asyncgen_hooks(firstiter=firstiter, finalizer=finalizer)
+@contextmanager
+def keeping_generators() -> Iterator[None]:
+    """Around many slices of one body, which then have no hooks to set."""
+    before = sys.get_asyncgen_hooks()
+    _set_hooks(_KEEPING, instead_of=before)
+    try:
+        yield
+    finally:
+        _set_hooks(before, instead_of=sys.get_asyncgen_hooks())
+
+
+def _set_hooks(hooks: _Hooks, *, instead_of: _Hooks) -> None:
+    # Each hook that is set is an event for a runner's audit hook to look at, which takes longer than to compare.
+    if hooks[0] is not instead_of[0]:
+        sys.set_asyncgen_hooks(firstiter=hooks[0])
+    if hooks[1] is not instead_of[1]:
+        sys.set_asyncgen_hooks(finalizer=hooks[1])
+
+
+def _keep(agen: AsyncGenerator[Any, Any]) -> None:
+    """What a slice does with an async generator that begins; between slices there is nobody to keep it."""
+    loop = asyncio._get_running_loop()
+    if isinstance(loop, BodyLoop):
+        loop.generators.append(agen)
+
+
+_KEEPING: _Hooks = (_keep, None)
 
 
 def _is_open(agen: Any) -> bool:
