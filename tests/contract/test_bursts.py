@@ -26,7 +26,7 @@ from tests.contract.ledgers import (
 from tests.contract.test_durability import cost, needs_ext4
 
 from hermes_workflows.errors import StoreFailure
-from hermes_workflows.store import ahead, ahead_file, awaited, peek
+from hermes_workflows.store import ahead, ahead_file, awaited, objects, peek
 from hermes_workflows.store.git_ledger import GitLedger
 from hermes_workflows.store.ports import Appended, Entry
 
@@ -184,6 +184,62 @@ def test_who_dies_after_a_part_was_put_into_git_leaves_the_rest_to_the_next(tmp_
     assert keys(other)[-1] == "after"
     assert list(other.rejected()) == []
     assert git(other, "fsck", "--full", "--strict") == ""
+
+
+def test_a_burst_that_met_a_full_disk_does_not_end_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It stands where git has it when its record is refused, and is in the list of what is put into git."""
+    monkeypatch.setattr(ahead.Ahead, "_watch", lambda self: None)
+    ledger = opened(tmp_path)
+    for run_id in ("wf_b", "wf_a"):
+        start(ledger, run_id)
+        record(ledger, run_id, step_draft("s"))
+    ahead_of_git = ledger._ahead
+    ahead_of_git._put_beginning(ahead_of_git._bursts["wf_a"])
+    put, recorded = ahead_of_git._awaited.put, []
+
+    def slowly(run_id: str, *arguments: Any) -> None:
+        put(run_id, *arguments)
+        if run_id == "wf_b":
+            with ThreadPoolExecutor(1) as pool:
+                pool.submit(meanwhile).result(timeout=5)
+
+    def meanwhile() -> None:
+        with monkeypatch.context() as full:
+            full.setattr(ledger.disk, "sync_content", lambda descriptor: refuse())
+            with pytest.raises(StoreFailure):
+                record(ledger, "wf_a", step_draft("refused"))
+        recorded.extend(record(ledger, "wf_a", step_draft(f"t{n}")).head.tip for n in range(3))
+
+    monkeypatch.setattr(ahead_of_git._awaited, "put", slowly)
+    due(ledger)
+    assert keys(ledger) == ["s", "t0", "t1", "t2"]
+    ledger.land()
+    assert in_git(ledger) == recorded[-1]
+
+
+def test_a_burst_that_git_cannot_be_given_is_tried_seldom_and_leaves_no_packs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ahead.Ahead, "_watch", lambda self: None)
+    monkeypatch.setattr(ahead, "_LANDS_FROM", 1)
+    monkeypatch.setattr(objects, "PACKED_FROM", 1)
+    ledger = opened(tmp_path)
+    burst(ledger)
+    (ledger.path / RUN).write_text("")
+    packs = set((ledger.path / "objects/pack").iterdir())
+    tried: list[str] = []
+    put = ledger._ahead._awaited.put
+    monkeypatch.setattr(ledger._ahead._awaited, "put", lambda *given: (tried.append(given[0]), put(*given)))
+    for _ in range(50):
+        ledger._ahead.look()
+    assert tried == ["wf_a"]
+    assert set((ledger.path / "objects/pack").iterdir()) == packs
+
+
+def refuse() -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def test_closing_lands(tmp_path: Path) -> None:
@@ -345,6 +401,25 @@ def test_a_reader_does_not_wait_long_for_a_writer_that_is_suspended(
     newest = burst(ledger)
     other = opened(tmp_path)
     assert other.head("wf_a").tip == in_git(ledger) != newest  # type: ignore[union-attr]
+
+
+def test_who_cannot_see_the_end_of_a_burst_is_told_so_and_may_take_it_over_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(awaited, "_READERS_WAIT", 0.01)
+    suspend(monkeypatch)
+    ledger = opened(tmp_path)
+    newest = burst(ledger)
+    waited: list[float] = []
+    other = opened(tmp_path, patience=impatient(ours=3600.0, sleep=waited.append))
+    assert (ledger.is_behind("wf_a"), other.is_behind("wf_a")) == (False, True)
+    other.take_over("wf_a")
+    assert sum(waited) < 1
+    assert not other.is_behind("wf_a")
+    assert other.head("wf_a").tip == newest  # type: ignore[union-attr]
+    record(ledger, "wf_a", step_draft("late"))
+    ledger.close()
+    assert keys(other) == ["s0", "s1", "s2", "s3", "s4", "late"]
 
 
 def test_a_suspended_writer_loses_its_burst_and_nothing_that_was_acknowledged(

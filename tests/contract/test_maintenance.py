@@ -112,6 +112,11 @@ def test_what_git_could_not_do_is_told_and_the_rest_done(ledger: GitLedger) -> N
     assert done.after.loose == 0
 
 
+def test_what_a_killed_writer_has_left_is_no_reason_to_tidy_nothing(ledger: GitLedger) -> None:
+    (ledger.path / "objects/pack/tmp_pack_of_somebody").write_bytes(b"PACK")
+    assert workspace(ledger).maintain().failed == ()
+
+
 def test_a_stopped_one_starts_nothing_more(ledger: GitLedger) -> None:
     keeper = Housekeeper(ledger.path)
     before = keeper.size()

@@ -169,6 +169,21 @@ def test_two_runners_of_bursts_agree_in_whatever_order(tmp_path: Path, monkeypat
         place.is_whole()
 
 
+def test_whoever_was_second_leaves_the_run_to_its_row(tmp_path: Path) -> None:
+    """The first one goes on with it, and may execute what the queue does not know of."""
+    with closing(Place(tmp_path, HEAD + ONE_BY_ONE.replace("CALLS", "8").replace("STEP", "work"))) as place:
+        place.start("wf", 0)
+        for owner in place.owners:
+            owner.dispatcher.turn(1, None)
+            owner.execute()
+            place.expire()
+        second, first = place.owners
+        first.record()
+        second.record()
+        assert [(work.kind, work.key) for work in second.records.pending.offer] == [("workflow", "")]
+        assert ("step", "work-2") in [(work.kind, work.key) for work in first.records.pending.offer]
+
+
 def acts(place: Place, run_id: str) -> dict[str, Callable[[], object]]:
     """Each runner's threads, until the run has its end."""
     at_work = {owner.name for owner in place.owners}

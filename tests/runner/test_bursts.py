@@ -6,9 +6,10 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from tests.runner.desks import Desk, Fate, Killed, until
+from tests.runner.desks import Desk, Fate, Killed, seen_as, until
 
 from hermes_workflows.runner import bodies, bursts
+from hermes_workflows.store.memory_ledger import MemoryLedger
 from hermes_workflows.store.queue_port import Change, Work
 
 SUM = """
@@ -133,6 +134,33 @@ def test_nobody_takes_a_run_over_from_a_burst_that_is_suspended(desk: Desk, monk
         (desk.root / "go").touch()
         until(lambda: desk.summary().ended)
     assert desk.summary().result == "done"
+    assert desk.effects() == ["begun"]
+
+
+def test_nobody_decides_a_run_of_which_a_living_runner_has_recorded_more_than_can_be_read(desk: Desk) -> None:
+    class Behind(MemoryLedger):
+        def is_behind(self, run_id: str) -> bool:
+            return True
+
+        def take_over(self, run_id: str) -> None:
+            raise AssertionError("its writer has its lease")
+
+    desk.write(SLOW.replace("range(3)", "range(0)"))
+    desk.start()
+    stale = desk.process()
+    stale.ledger = seen_as(Behind, desk.ledger)
+    with desk.working() as suspended:
+        until(lambda: desk.effects() == ["begun"])
+        suspended._turn = lambda sweep: False  # type: ignore[method-assign]
+        desk.queue.apply(Change(offer=[Work("wf", "workflow")]), "somebody")
+        desk.clock.advance(1.0)
+        desk.work("bob", on=stale)
+        assert desk.queue.next_visible() is not None, "it is looked at again, later"
+        assert desk.marks() == []
+        del suspended._turn  # type: ignore[method-assign]
+        (desk.root / "go").touch()
+        desk.clock.advance(1.0)
+        until(lambda: desk.summary().ended)
     assert desk.effects() == ["begun"]
 
 

@@ -47,6 +47,15 @@ class CannotAdvance(Exception):
         self.code = code
 
 
+def internal(error: Exception) -> CannotAdvance:
+    """A fault of ours, or of code of the author's that we call."""
+    return CannotAdvance(
+        "internal",
+        f"{type(error).__name__}: {error}",
+        "the traceback is in the runner's log; start a runner again to try once more, or report it",
+    )
+
+
 class Over(Exception):
     """The run has its end: nobody decides anything for it any more."""
 

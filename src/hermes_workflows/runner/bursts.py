@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 TOLD_WITHIN = 0.05
 """Seconds that the queue may lack a call that executes, and the index its newest receipts: as long as a look lasts."""
 
+_NO_CALLS = ("workflow", "notify", "timer")
+
 QUICK = 0.02
 """A step that takes longer, in seconds, begins no burst: a transaction is little beside it."""
 
@@ -89,15 +91,20 @@ def is_quick(finished: Finished) -> bool:
 
 
 def is_anothers(records: Records, run_id: str) -> bool:
-    """Whether another runner is in a burst of this run: of its calls one has a row, is leased, and has its receipt.
+    """Whether another runner, which lives and holds its leases, may be executing what the queue does not know of.
 
-    Nobody is where the body that is here knows all receipts.
+    It is in a burst of this run when the run's only call in the queue has its receipt. Where git lacks the end of a
+    burst, nobody can tell, and what is known of the run is not to be decided from.
     """
-    held = records.bodies.get(run_id)
-    if held and (head := records.workspace.ledger.head(run_id)) and held.head.tip == head.tip:
-        return False
-    rows = [row for row in records.workspace.queue.work(run_id) if row.work.kind not in ("workflow", "notify", "timer")]
-    return len(rows) == 1 and rows[0].status == "leased" and records.is_answered(rows[0].work)
+    ledger = records.workspace.ledger
+    rows = [row for row in records.workspace.queue.work(run_id) if row.work.kind not in _NO_CALLS]
+    leased = [row for row in rows if row.status == "leased" and row.runner != records.runner_id]
+    if ledger.is_behind(run_id):
+        if not leased:
+            # It is suspended, and has been for longer than its leases.
+            ledger.take_over(run_id)
+        return bool(leased)
+    return len(rows) == 1 and bool(leased) and records.is_answered(rows[0].work)
 
 
 def put_off(records: Records, work: Work) -> Work:

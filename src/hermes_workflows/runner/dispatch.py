@@ -14,7 +14,7 @@ from ..store.queue_port import Lease, Work
 from . import calls, children, endings, intents, probing, timing
 from .about import about
 from .advance import advance
-from .bodies import CannotAdvance, Held, Over, refuse_paused
+from .bodies import CannotAdvance, Held, Over, internal, refuse_paused
 from .bursts import is_anothers, is_quick, may_follow, put_off
 from .jobs import Job, Surroundings
 from .notices import Notices
@@ -103,6 +103,7 @@ class Dispatcher:
     def record(self, events: Iterable[Finished | Attempted], *, decide: bool = True) -> None:
         """Commit what executors have handed over; with `decide`, the bodies held here go on with it at once."""
         before = len(self.records.pending.offer)
+        self.records.contested.clear()
         self._results.record(events)
         if decide:
             self._decide_at_once(self.records.pending.offer[before:])
@@ -233,7 +234,7 @@ class Dispatcher:
             # A fault of ours, or of code of the author's that we call: it must not take the other runs along.
             log.exception("it could not be served")
             self.records.bodies.drop(run_id)
-            self.records.stuck(run_id, _internal(error), work.key)
+            self.records.stuck(run_id, internal(error), work.key)
             return "kept"
         else:
             return "served"
@@ -247,6 +248,9 @@ class Dispatcher:
         pending = self.records.pending
         for work in offered:
             if work.kind != "workflow" or self.records.bodies.get(work.run_id) is None:
+                continue
+            if work.run_id in self.records.contested:
+                # Somebody else executes its calls as well, and may be in a burst: whoever claims the row looks.
                 continue
             try:
                 outcome = self._tried(work, lambda work=work: advance(self.records, work.run_id, self._stop))  # type: ignore[misc]
@@ -284,6 +288,9 @@ class Dispatcher:
 
     def _serve_call(self, lease: Lease) -> None:
         pending, work = self.records.pending, lease.work
+        if lease.claims > 1:
+            # Its holder has died, or was suspended for longer than its lease: nothing that it recorded may be missed.
+            self.records.workspace.ledger.take_over(work.run_id)
         if lease.claims > 1 and self.records.is_answered(work):
             # Its holder died when it was recorded already, perhaps of the slice that came after. It is the workflow's
             # row that counts such deaths.
@@ -381,14 +388,6 @@ class Dispatcher:
 def shown(lease: Lease) -> str:
     """How a heartbeat names what its runner has in hand."""
     return f"{lease.work.run_id} {lease.work.key}".strip()
-
-
-def _internal(error: Exception) -> CannotAdvance:
-    return CannotAdvance(
-        "internal",
-        f"{type(error).__name__}: {error}",
-        "the traceback is in the runner's log; start a runner again to try once more, or report it",
-    )
 
 
 _SERVERS: dict[str, Callable[[Dispatcher, Lease], None]] = {

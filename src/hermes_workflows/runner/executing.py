@@ -49,7 +49,7 @@ class Executing:
         self._inbox.put(None)
 
     def take(self, wait: float) -> list[Event]:
-        """What was handed over by now, or within `wait` seconds. Raises what ended a thread in a burst."""
+        """What was handed over by now, or within `wait` seconds."""
         events: list[Event] = []
         with contextlib.suppress(queue.Empty):
             item = self._inbox.get(timeout=wait) if wait else self._inbox.get_nowait()
@@ -57,10 +57,13 @@ class Executing:
                 if item is not None:
                     events.append(item)
                 item = self._inbox.get_nowait()
+        return events
+
+    def check(self) -> None:
+        """Raises what ended a thread in a burst, once: the loop would have ended with it."""
         failure, self._failure = self._failure, None
         if failure is not None:
             raise failure
-        return events
 
     def end_bursts(self) -> None:
         """From now on every result is handed over, or left: the loop has ended. By whoever holds `alone`."""
@@ -99,7 +102,6 @@ class Executing:
         try:
             following = dispatcher.go_on(finished)
         except BaseException as error:
-            # The loop would have ended with it, and so it does.
             self._failure, following = error, None
         self.is_in_a_burst = following is not None
         if following is None:

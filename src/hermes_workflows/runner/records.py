@@ -87,6 +87,8 @@ class Records:
         self.bodies = Bodies(workspace, decider, log.warning)
         self.pending = Pending()
         self.burst = Burst(workspace.clock)
+        # The runs whose calls somebody else has recorded first, of what was recorded last.
+        self.contested: set[str] = set()
         # Whether a run has ended here since somebody last asked, who will seal it.
         self.ended_runs = False
         self._epoch = workspace.queue.epoch()
@@ -203,6 +205,7 @@ class Records:
         if isinstance(outcome, PathTaken):
             with about(entry.run_id, outcome.winner.key):
                 log.info("%s was recorded by somebody else first", outcome.winner.path)
+            self.contested.add(entry.run_id)
             self.pending.offer.append(Work(entry.run_id, "workflow"))
             left = {draft.path: draft for draft in entry.drafts}
             late = kept_late(self.workspace.ledger, entry.run_id, left.pop(outcome.winner.path), outcome.winner)

@@ -167,6 +167,7 @@ class Runner:
                 continue
             with self._executing.alone:
                 progress = self._record(events)
+                self._executing.check()
                 if (reason := self._over()) is not None:
                     return reason
                 if sweep:

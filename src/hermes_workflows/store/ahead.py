@@ -17,6 +17,7 @@ died. What people wait for, such as a question or a run's end, is in git before 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import threading
 import time
@@ -47,6 +48,7 @@ _LANDS_FROM = 2 << 20
 """Bytes that are put into git at once, before that: they are in memory three times meanwhile."""
 
 _LARGEST = 16 << 20
+_LONGEST_PAUSE = 2.0
 _LOOKS_EVERY = 0.005
 _REMEMBERED = 256
 _FAMILIES = frozenset({"step", "attempt"})
@@ -56,8 +58,9 @@ _FAMILIES = frozenset({"step", "attempt"})
 class _Burst:
     """`old` and `tip` are commits (40 hex digits): where git has the run, and where it stands. `due` is monotonic.
 
-    `batch` are the objects that git has not, and `landed` is where in the file their records begin, in bytes; `taken`
-    says that somebody has taken the file from us, by force.
+    `batch` are the objects that git has not, and `landed` is where in the file their records begin, in bytes. `begun`
+    says that the file has records, `taken` that somebody has taken it from us, by force. Git has refused it until
+    `not_before` (monotonic), with pauses that grow.
     """
 
     run_id: str
@@ -66,11 +69,21 @@ class _Burst:
     file: AheadFile
     batch: Batch
     due: float
+    begun: bool = False
     taken: bool = False
     landed: int = 0
+    not_before: float = 0.0
+    pause: float = 0.0
 
     def is_due(self, now: float) -> bool:
-        return self.due <= now or self.file.size - self.landed >= _LANDS_FROM
+        if now < self.not_before:
+            return False
+        return self.due <= now or self.file.size - self.landed >= _LANDS_FROM or _is_wanted(self)
+
+    def tried(self, now: float, *, put: bool) -> None:
+        self.due = now + LANDS_WITHIN
+        self.pause = 0.0 if put else min(max(2 * self.pause, LANDS_WITHIN), _LONGEST_PAUSE)
+        self.not_before = now + self.pause
 
 
 @dataclass(frozen=True)
@@ -197,8 +210,12 @@ class Ahead:
         self._have_folder()
         if self._thread is None:
             # It waits for our guard. Without it nothing may begin, since nothing would ever land.
-            self._thread = threading.Thread(target=self._watch, name="hermes-ahead", daemon=True)
-            self._thread.start()
+            thread = threading.Thread(target=self._watch, name="hermes-ahead", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError as error:
+                raise OSError(errno.EAGAIN, str(error)) from error
+            self._thread = thread
         file = AheadFile.make(self._repository, run_id)
         burst = _Burst(run_id, old, old, file, Batch(), self._patience.monotonic() + LANDS_WITHIN)
         self._objects.show(burst.batch)
@@ -220,14 +237,15 @@ class Ahead:
         try:
             burst.file.append(bytes.fromhex(old), bytes.fromhex(tip), batch.objects)
             self._disk.sync_content(burst.file.descriptor)
-            if burst.tip == burst.old:
+            if not burst.begun:
                 self._disk.sync_folder(self._folder)
         except OSError:
             burst.file.take_back(size)
-            if burst.tip == burst.old:
+            if not burst.begun:
                 self._done(burst)
             raise
         if burst.file.is_ours():
+            burst.begun = True
             return True
         # We were suspended for so long that somebody else has taken the burst. It may have died before git had it, so
         # what was acknowledged is put there once more, by whoever lands it now.
@@ -238,20 +256,23 @@ class Ahead:
     def _put(self, burst: _Burst) -> None:
         if burst.tip != burst.old:
             self._awaited.put(burst.run_id, burst.old, burst.tip, burst.batch)
-        if burst.run_id in self._bursts:
-            self._done(burst)
+        self._done(burst)
 
     def _put_beginning(self, burst: _Burst) -> None:
         """Put what is recorded by now into git, while the burst goes on: its writer hardly waits for that."""
         with self.guard:
             tip, size, part = burst.tip, burst.file.size, Batch(burst.batch.objects)
-        if tip == burst.old:
+        if tip == burst.old or not self._is_open(burst):
             return
         self._awaited.put(burst.run_id, burst.old, tip, part)
         with self.guard:
             burst.old, burst.landed = tip, size
             for oid in part.objects:
                 burst.batch.objects.pop(oid, None)
+
+    def _is_open(self, burst: _Burst) -> bool:
+        """Whether it still is the burst of its run: whoever writes may have ended it, and begun another one."""
+        return self._bursts.get(burst.run_id) is burst
 
     def _done(self, burst: _Burst) -> None:
         del self._bursts[burst.run_id]
@@ -271,15 +292,18 @@ class Ahead:
         """Put into git what is due or wanted; whether there is more to come."""
         now = self._patience.monotonic()
         with self._landing:
-            for burst in [burst for burst in list(self._bursts.values()) if burst.is_due(now) or _is_wanted(burst)]:
-                burst.due = now + LANDS_WITHIN
+            for burst in [burst for burst in list(self._bursts.values()) if burst.is_due(now)]:
+                put = False
                 # Whatever it was: without this thread nothing would land any more, and whoever appends is told.
                 with contextlib.suppress(Exception):
                     self._put_beginning(burst)
                     with self.guard:
                         # One that goes on keeps its file, since to begin another costs more than ten steps.
-                        if burst.tip == burst.old or burst.taken or _is_wanted(burst):
+                        ends = burst.tip == burst.old or burst.taken or _is_wanted(burst)
+                        if ends and self._is_open(burst):
                             self._put(burst)
+                    put = True
+                burst.tried(now, put=put)
             with self.guard:
                 if not self._bursts:
                     self._thread = None
@@ -291,6 +315,15 @@ class Ahead:
         """Wait for what others have recorded of the run, if it is in no burst of ours: `Awaited.settle`."""
         if run_id not in self._bursts:
             self._awaited.settle(run_id, writing=writing)
+
+    def is_anothers(self, run_id: str) -> bool:
+        """Whether a living process other than this one is in a burst of the run."""
+        return run_id not in self._bursts and self._awaited.is_held(run_id)
+
+    def take_over(self, run_id: str) -> None:
+        """As `settle` does for whoever is writing, under the run's lock, and without waiting for the burst to end."""
+        if run_id not in self._bursts:
+            self._awaited.settle(run_id, writing=True, at_once=True)
 
     def settle_all(self, *, waiting: bool = True) -> None:
         """The same of every run, for a reader; without `waiting` only of those whose writers have died."""

@@ -110,6 +110,23 @@ class AheadFile:
         let_go(descriptor)
         return None
 
+    @classmethod
+    def is_held(cls, path: str) -> bool:
+        """Whether a living writer, or somebody who puts it into git, has the file at `path`."""
+        try:
+            descriptor = open_to_lock(path, os.O_RDONLY | os.O_NONBLOCK)
+        except OSError:
+            return False
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        finally:
+            let_go(descriptor)
+        return False
+
     @property
     def descriptor(self) -> int:
         return self._descriptor
@@ -151,8 +168,9 @@ class AheadFile:
                     os.unlink(path)
 
     def close(self) -> None:
-        """Let go of the file and its lock; it stays for whoever comes next."""
-        let_go(self._descriptor)
+        """Let go of the file and its lock; it stays for whoever comes next. Once: its number may be another's then."""
+        descriptor, self._descriptor = self._descriptor, -1
+        let_go(descriptor)
 
     @property
     def size(self) -> int:
@@ -160,16 +178,22 @@ class AheadFile:
         return self._end
 
     def _write(self, data: bytes) -> None:
-        end = self._end + len(data)
-        if end > self._room:
-            self._room = end + min(max(end, _LEAST_ROOM), _MOST_ROOM)
-            data += bytes(self._room - end)
-        view, position = memoryview(data), self._end
+        self._pwrite(data, self._end)
+        self._end += len(data)
+        if self._end > self._room:
+            room = min(max(self._end, _LEAST_ROOM), _MOST_ROOM)
+            self._room = self._end
+            # Where there is no room for more, there was for this.
+            with contextlib.suppress(OSError):
+                self._pwrite(bytes(room), self._end)
+                self._room += room
+
+    def _pwrite(self, data: bytes, position: int) -> None:
+        view = memoryview(data)
         while view:
             done = os.pwrite(self._descriptor, view, position)
             position += done
             view = view[done:]
-        self._end = end
 
 
 def _records(descriptor: int, position: int) -> Iterator[Record]:

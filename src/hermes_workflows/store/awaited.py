@@ -40,23 +40,29 @@ class Awaited:
     def put(self, run_id: str, old: str, tip: str, batch: Batch) -> None:
         """Put a run's newest commits into git, where it has `old`. Raises StoreFailure, TemporarilyLocked, OSError."""
         move = Move(peek.RUNS + run_component(run_id), old, tip)
+        # A ref that cannot be read takes nothing, and what was written for it would lie about.
+        peek.read_ref(self._repository, move.ref)
         with contextlib.closing(self._disk.barrier()) as barrier, self._objects.putting(batch, barrier):
             # What was acknowledged comes before what somebody has put there meanwhile, past our locks.
             if not self._refs.move([move], barrier)[0]:
                 barrier.settle()
                 self._hold_to(run_id, tip)
 
-    def settle(self, run_id: str, *, writing: bool = False) -> None:
+    def is_held(self, run_id: str) -> bool:
+        """Whether there is a file whose writer lives."""
+        return AheadFile.is_held(path_of(self._repository, run_id))
+
+    def settle(self, run_id: str, *, writing: bool = False, at_once: bool = False) -> None:
         """Wait until git has what others have recorded of the run, and put in what a dead one left.
 
         A reader waits for a moment only, and then sees what git has. Whoever is `writing`, under the run's lock, does
         not go on before: after `Patience.ours` a writer that lives and does nothing, since it is suspended, loses its
-        burst. Raises StoreFailure, OSError.
+        burst; or `at_once`. Raises StoreFailure, OSError.
         """
         path = path_of(self._repository, run_id)
         if os.path.exists(path):
             wait = self._patience.ours if writing else _READERS_WAIT
-            self._wait(path, self._patience.monotonic() + wait, writing=writing)
+            self._wait(path, self._patience.monotonic() + (-1.0 if at_once else wait), writing=writing)
 
     def settle_all(self, own: Collection[str], *, waiting: bool) -> None:
         """The same of every file but those of `own` paths, for a reader, or only of those whose writers have died."""

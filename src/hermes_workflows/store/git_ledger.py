@@ -147,6 +147,14 @@ class GitLedger:
     def ahead(self) -> Container[str]:
         return self._ahead.runs()
 
+    def is_behind(self, run_id: str) -> bool:
+        return self._tip(run_id) is not None and self._ahead.is_anothers(run_id)
+
+    def take_over(self, run_id: str) -> None:
+        if self._ahead.is_anothers(run_id):
+            with disk_errors(self.path), self._refs.locked([run_id]):
+                self._ahead.take_over(run_id)
+
     def read(self, run_id: str, since: str | None = None) -> tuple[Head, list[Receipt]]:
         snapshot = self._current(run_id)
         old = self._snapshots.at(bytes.fromhex(since)) if since and since != GENESIS else None

@@ -225,9 +225,13 @@ def _parts(heads: Iterable[Head]) -> list[list[Head]]:
 def _put_anew(
     ledger: Ledger, queue: Queue, rows: Sequence[Indexed], seqs: Mapping[str, int], ahead: Container[str]
 ) -> None:
-    standings = map(standing_of, rows)
-    rewound = {run.run_id for run in standings if seqs.get(run.run_id, -1) > run.seq and run.run_id not in ahead}
-    _put(ledger, queue, rows, rewound)
+    runs = [standing_of(row) for row in rows]
+    shorter = {run.run_id for run in runs if seqs.get(run.run_id, -1) > run.seq}
+    # Of these git lacks the end of a burst, which their rows have.
+    behind = {run_id for run_id in shorter if run_id in ahead}
+    _put(
+        ledger, queue, [row for row, run in zip(rows, runs, strict=True) if run.run_id not in behind], shorter - behind
+    )
 
 
 def _put_grown(ledger: Ledger, queue: Queue, heads: Iterable[Head], unreadable: dict[str, str]) -> None:
@@ -240,9 +244,11 @@ def _put_grown(ledger: Ledger, queue: Queue, heads: Iterable[Head], unreadable: 
         except (IntegrityError, NotFound, InvalidInput) as error:
             unreadable[head.run_id] = error.message
             continue
-        rows.append(_shown(row, ledger))
-        if known is not None and known.summary.seq > row.summary.seq and not behind:
+        if known is not None and known.summary.seq > row.summary.seq:
+            if behind:
+                continue  # git lacks the end of a burst, which the row has
             rewound.add(head.run_id)
+        rows.append(_shown(row, ledger))
     _put(ledger, queue, rows, rewound)
 
 

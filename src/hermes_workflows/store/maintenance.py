@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -43,6 +44,7 @@ FULL: tuple[tuple[str, ...], ...] = (("gc", "--quiet"), TASKS[-1])
 _SAMPLE = "17"
 _FOLDERS = 256
 _KIBIBYTE = 1024
+_COUNTED = re.compile(r"^([a-z-]+): (\d+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -123,7 +125,8 @@ class Housekeeper:
         code, said = self._git("count-objects", "-v")
         if code != 0:
             raise StoreFailure(f"git cannot read {self._repository}: {said.strip()}", hint="hermes-workflows doctor")
-        found = {name: int(value) for name, _, value in (line.partition(": ") for line in said.splitlines())}
+        # Among them may be warnings, such as of what a killed writer has left.
+        found = {name: int(value) for name, value in _COUNTED.findall(said)}
         taken = (found["size"] + found["size-pack"]) * _KIBIBYTE
         return Size(found["count"], found["in-pack"], found["packs"], taken)
 

@@ -124,6 +124,12 @@ class MemoryLedger:
     def ahead(self) -> Container[str]:
         return ()
 
+    def is_behind(self, run_id: str) -> bool:
+        return False
+
+    def take_over(self, run_id: str) -> None:
+        pass
+
     def read(self, run_id: str, since: str | None = None) -> tuple[Head, list[Receipt]]:
         with self._lock:
             run = self._run(run_id)

@@ -150,6 +150,15 @@ class Ledger(Protocol):
     def ahead(self) -> Container[str]:
         """The runs of which more may be recorded than anybody else can read now; ask *before* reading."""
 
+    def is_behind(self, run_id: str) -> bool:
+        """Whether a living process has recorded more of the run than can be read here: it is suspended, or as slow."""
+
+    def take_over(self, run_id: str) -> None:
+        """Have all that others have recorded of the run where it can be read, although its writer is suspended.
+
+        What that one records afterwards goes on from there. Raises TemporarilyLocked, StoreFailure.
+        """
+
     def read(self, run_id: str, since: str | None = None) -> tuple[Head, list[Receipt]]:
         """All receipts in seq order, or those added after the commit `since`. Raises NotFound, IntegrityError."""
 
