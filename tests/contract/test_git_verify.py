@@ -5,12 +5,14 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.contract.ledgers import DAY, end_draft, git, open_git, record, request_draft, start, step_draft
 
 from hermes_workflows.core import layout
 from hermes_workflows.errors import IntegrityError
+from hermes_workflows.store import trust
 from hermes_workflows.store.git_ledger import GitLedger
 from hermes_workflows.store.repository import GENESIS
 
@@ -58,6 +60,23 @@ def problems(ledger: GitLedger) -> set[tuple[str, str]]:
 
 def test_a_run_that_only_this_program_wrote_is_sound(ledger: GitLedger) -> None:
     assert problems(ledger) == set()
+
+
+def test_a_run_that_ends_and_is_sealed_while_it_is_looked_at_is_sound(
+    ledger: GitLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look = trust.verify_run
+
+    def meanwhile(*given: Any) -> Any:
+        found = look(*given)
+        record(ledger, "wf_a", end_draft())
+        assert ledger.seal() == 1
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(trust, "verify_run", meanwhile)
+        assert ledger.verify("wf_a") == []
+    assert ledger.verify("wf_a") == []
 
 
 def test_a_changed_receipt_is_found_and_not_read(ledger: GitLedger) -> None:

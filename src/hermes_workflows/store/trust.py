@@ -59,10 +59,19 @@ class Trust:
         run = snapshots.at(tip)
         problems = verify_run(snapshots, run)
         sealed = self._as_sealed(run) if newest else None
-        if sealed and sealed.oid != run.run_folder().oid:
+        if sealed and sealed.oid != run.run_folder().oid and self._is_still_at(run):
             message = f"holds {run.folder} as it is not at {run.tip.hex()[:12]}"
             problems.append(Problem(run.run_id, "", peek.LEDGER, message))
         return problems
+
+    def _is_still_at(self, run: Snapshot) -> bool:
+        """Whether it has not gone on, and been sealed, while it was looked at."""
+        component = run_component(run.run_id)
+        try:
+            found = peek.read_ref(self._repository, peek.RUNS + component) or self._sealed.tip(component, by_seal=True)
+        except IntegrityError:
+            return True
+        return found == run.tip.hex()
 
     def _as_sealed(self, run: Snapshot) -> Item | None:
         try:
