@@ -6,7 +6,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from tests.runner.desks import Desk, Fate, Killed, seen_as, until
+from tests.runner.desks import QUICK, Desk, Fate, Killed, seen_as, until
 
 from hermes_workflows.runner import bodies, bursts
 from hermes_workflows.store.memory_ledger import MemoryLedger
@@ -162,6 +162,41 @@ def test_nobody_decides_a_run_of_which_a_living_runner_has_recorded_more_than_ca
         desk.clock.advance(1.0)
         until(lambda: desk.summary().ended)
     assert desk.effects() == ["begun"]
+
+
+@pytest.mark.decides_otherwise
+@pytest.mark.parametrize("swallowed", ["ValueError", "BaseException"], ids=["stopped", "left behind"])
+def test_a_body_that_blocks_in_a_burst_is_stuck_and_holds_up_nobody(desk: Desk, swallowed: str) -> None:
+    desk.write(f"""
+@step
+def quick(n: int) -> int:
+    return n
+
+@workflow
+async def flow() -> None:
+    for n in range(20):
+        await quick(n)
+    while not (HERE / "free").exists():
+        try:
+            while not (HERE / "free").exists():
+                pass
+        except {swallowed}:
+            pass
+""")
+    desk.write(
+        "@step\ndef one() -> int:\n    return 1\n\n@workflow\nasync def flow() -> int:\n    return await one()\n",
+        "other.py",
+    )
+    desk.start()
+    with desk.working(slices=QUICK, concurrency=1):
+        until(lambda: desk.marks() == ["blocked"])
+        desk.start("another", ref="other.py:flow")
+        until(lambda: desk.summary("another").ended)
+        (desk.root / "free").touch()
+        desk.start("one-more", ref="other.py:flow")
+        until(lambda: desk.summary("one-more").ended)
+    assert desk.marks() == ["blocked"]
+    assert len(desk.paths()) == 21
 
 
 def test_a_step_of_a_burst_is_given_back_when_its_runner_ends(desk: Desk) -> None:

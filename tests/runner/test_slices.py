@@ -16,14 +16,23 @@ import pytest
 from tests.runner.desks import QUICK, until
 
 from hermes_workflows.errors import NotInAWorkflow
-from hermes_workflows.runner.slices import Decider, SliceStopped
+from hermes_workflows.runner.slices import Decider, LeftBehind, SliceStopped
 
 
 @pytest.fixture
-def decider() -> Iterator[Decider]:
+def own() -> Iterator[Decider]:
+    """Slices in a thread of its own."""
     made = Decider(QUICK)
     yield made
     made.close()
+
+
+@pytest.fixture(params=["in a thread of its own", "in a thread that is lent"])
+def decider(own: Decider, request: pytest.FixtureRequest) -> Iterator[Decider]:
+    if request.param.endswith("lent"):
+        own.lend(lambda run_id, stopped: pytest.fail("a thread that ends its slice is not left behind"))
+    yield own
+    own.take_back()
 
 
 def _spin(seconds: float) -> None:
@@ -57,16 +66,16 @@ def test_a_slice_that_does_not_end_is_stopped_and_the_next_one_runs(decider: Dec
 
 
 @pytest.mark.untraced
-def test_a_slice_that_holds_its_thread_is_left_behind(decider: Decider) -> None:
+def test_a_slice_that_holds_its_thread_is_left_behind(own: Decider) -> None:
     free = threading.Event()
     with pytest.raises(SliceStopped) as stopped:
-        decider.run(lambda: free.wait(20))
+        own.run(lambda: free.wait(20))
     assert stopped.value.running
-    assert decider.run(lambda: "well") == "well"
+    assert own.run(lambda: "well") == "well"
     free.set()
 
 
-def test_a_slice_that_swallows_everything_is_stopped_or_left_behind(decider: Decider) -> None:
+def test_a_slice_that_swallows_everything_is_stopped_or_left_behind(own: Decider) -> None:
     over = threading.Event()
 
     def swallow() -> None:
@@ -75,9 +84,31 @@ def test_a_slice_that_swallows_everything_is_stopped_or_left_behind(decider: Dec
                 _spin(0.05)
 
     with pytest.raises(SliceStopped):
-        decider.run(swallow)
+        own.run(swallow)
     over.set()
-    assert decider.run(lambda: "well") == "well"
+    assert own.run(lambda: "well") == "well"
+
+
+def test_a_thread_that_is_lent_and_does_not_come_back_is_left_behind_and_harms_nobody_later(own: Decider) -> None:
+    free, left, came = threading.Event(), [], []
+
+    def lent() -> None:
+        own.lend(lambda run_id, stopped: left.append((run_id, stopped.running)))
+        try:
+            own.run(lambda: free.wait(20), "wf")
+        except BaseException as error:
+            came.append(type(error))
+
+    thread = threading.Thread(target=lent)
+    thread.start()
+    until(lambda: left)
+    assert left == [("wf", True)]
+    assert own.busy is None
+    assert own.run(lambda: "well") == "well"
+    free.set()
+    thread.join()
+    assert came == [LeftBehind]
+    assert own.run(lambda: "well") == "well"
 
 
 def test_the_collector_is_on_again_after_a_slice_that_was_stopped(decider: Decider) -> None:

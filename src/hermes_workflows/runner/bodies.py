@@ -7,7 +7,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from ..core import layout
 from ..core.divergence import AnyCall, explain
@@ -189,6 +189,11 @@ class Bodies:
             held.absorb(appended.head, appended.receipts)
         else:
             held.absorb(*self._workspace.ledger.read(held.run_id, since=held.head.tip))
+
+    def give_up(self, run_id: str, stopped: HermesError) -> NoReturn:
+        """What becomes of a run whose slice was stopped in another thread. Raises CannotAdvance."""
+        with self._giving_up(run_id):
+            raise stopped
 
     def cut_off(self, held: Held, why: str) -> None:
         """End a cancelled run without the rest of its cleanup. Raises CannotAdvance."""

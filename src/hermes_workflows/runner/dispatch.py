@@ -126,6 +126,10 @@ class Dispatcher:
         lease = self.records.burst.goes_on(finished.lease, call.key, self.records.pending)
         return (lease, self._begun(lease, held, call)) if lease else None
 
+    def give_up(self, run_id: str, stopped: HermesError) -> None:
+        """In place of the thread that recorded a result, and was left behind in the slice that came after."""
+        self._tried(Work(run_id, "workflow"), lambda: self.records.bodies.give_up(run_id, stopped))
+
     # -- work ------------------------------------------------------------------------------------------------
 
     def turn(self, free: int, budget: int | None) -> int:
@@ -247,10 +251,9 @@ class Dispatcher:
         """
         pending = self.records.pending
         for work in offered:
-            if work.kind != "workflow" or self.records.bodies.get(work.run_id) is None:
-                continue
-            if work.run_id in self.records.contested:
-                # Somebody else executes its calls as well, and may be in a burst: whoever claims the row looks.
+            # Who was second leaves the run to its row, since the first one may be in a burst.
+            elsewhere = work.run_id in self.records.contested
+            if work.kind != "workflow" or elsewhere or self.records.bodies.get(work.run_id) is None:
                 continue
             try:
                 outcome = self._tried(work, lambda work=work: advance(self.records, work.run_id, self._stop))  # type: ignore[misc]

@@ -10,6 +10,7 @@ import contextlib
 import queue
 import threading
 from collections.abc import Callable
+from functools import partial
 
 from ..store.queue_port import Lease
 from .about import about
@@ -18,15 +19,20 @@ from .executors import execute
 from .jobs import Job
 from .pool import Pool
 from .results import Attempted, Finished
+from .slices import Decider, LeftBehind, SliceStopped
 
 Event = tuple[Dispatcher, Finished | Attempted]
 
 
 class Executing:
-    """`size` calls at once. `may_go_on` says whether there may be bursts now; it is asked by whoever holds `alone`."""
+    """`size` calls at once. `may_go_on` says whether there may be bursts now; it is asked by whoever holds `alone`.
 
-    def __init__(self, size: int, may_go_on: Callable[[], bool]) -> None:
+    Bodies are stepped by `decider`, in a burst in the thread that executes it.
+    """
+
+    def __init__(self, size: int, decider: Decider, may_go_on: Callable[[], bool]) -> None:
         self.alone = threading.Lock()
+        self._decider = decider
         self._may_go_on = may_go_on
         self._pool = Pool(size)
         self._inbox: queue.SimpleQueue[Event | None] = queue.SimpleQueue()
@@ -90,20 +96,37 @@ class Executing:
             self._inbox.put((dispatcher, finished))
             return None
         try:
-            return self._go_on(dispatcher, finished)
-        finally:
-            self.alone.release()
+            following = self._go_on(dispatcher, finished)
+        except LeftBehind:
+            return None  # `alone` is somebody else's by now
+        self.alone.release()
+        return following
 
     def _go_on(self, dispatcher: Dispatcher, finished: Finished) -> tuple[Lease, Job] | None:
         if self._ended or not (self._may_go_on() and self.is_quiet and dispatcher.goes_on(finished)):
             self.is_in_a_burst = False
             self._inbox.put((dispatcher, finished))
             return None
+        self._decider.lend(partial(self._leave_behind, dispatcher))
         try:
             following = dispatcher.go_on(finished)
+        except LeftBehind:
+            raise
         except BaseException as error:
             self._failure, following = error, None
+        self._decider.take_back()
         self.is_in_a_burst = following is not None
         if following is None:
             self.wake()
         return following
+
+    def _leave_behind(self, dispatcher: Dispatcher, run_id: str, stopped: SliceStopped) -> None:
+        """Do the rest for a thread that a body does not let go of, and holds `alone`."""
+        try:
+            dispatcher.give_up(run_id, stopped)
+        except BaseException as error:
+            self._failure = error
+        self._pool.one_more()
+        self.is_in_a_burst = False
+        self.alone.release()
+        self.wake()

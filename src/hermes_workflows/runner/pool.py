@@ -31,6 +31,10 @@ class Pool:
             work()
             self._idle.release()
 
+    def one_more(self) -> None:
+        """Instead of a thread that may never come back."""
+        self._size += 1
+
     def close(self) -> None:
         for _ in self._threads:
             self._work.put(None)

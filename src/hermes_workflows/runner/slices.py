@@ -16,6 +16,7 @@ import signal
 import sys
 import sysconfig
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import FrameType
@@ -84,11 +85,39 @@ class _Job:
         return self._done.acquire(timeout=seconds)
 
 
+class LeftBehind(BaseException):
+    """Raised in a thread that was left behind in a slice, should it come back: another one has gone on in its place."""
+
+
+LeaveBehind = Callable[[str, SliceStopped], None]
+"""Goes on for a thread that is left behind in a slice of the run, in another thread."""
+
+
+@dataclass
+class _Here:
+    """A slice in a thread that was lent. `stopped` is the line at which it was stopped; `left` that it did not help."""
+
+    thread: int
+    run_id: str
+    begun: float
+    stopped: str = ""
+    left: bool = False
+
+
 class Decider:
-    """One thread that steps bodies. `run` blocks the caller, never longer than the hard limit and a grace."""
+    """One thread that steps bodies. `run` blocks the caller, never longer than the hard limit and a grace.
+
+    A caller that may be left behind itself can lend its own thread instead: a switch of threads less each way, which
+    is a sixth of a step that does nothing.
+    """
 
     def __init__(self, limits: SliceLimits | None = None) -> None:
         self._limits = limits or SliceLimits()
+        self._guard = threading.Lock()
+        self._lent: tuple[int, LeaveBehind] | None = None
+        self._here: _Here | None = None
+        self._slices_here = 0
+        self._watcher: threading.Thread | None = None
         self._switch = DeadManSwitch(self._limits.dead_man)
         self.busy: Busy | None = None
         install_audit_hook()
@@ -101,6 +130,8 @@ class Decider:
 
     def run(self, work: Callable[[], T], run_id: str = "") -> T:
         """Do `work`, for that run, as one slice; raises what it raises, or SliceStopped."""
+        if (lent := self._lent) is not None and lent[0] == threading.get_ident():
+            return self._run_here(work, run_id)
         job = _Job(work, run_id)
         self._switch.arm()
         try:
@@ -113,9 +144,100 @@ class Decider:
             raise job.error
         return job.result  # type: ignore[no-any-return]
 
+    # -- in a thread that is lent ----------------------------------------------------------------------------
+
+    def lend(self, leave_behind: LeaveBehind) -> None:
+        """Step bodies in this thread when it asks for that, until it takes itself back. One thread at a time."""
+        self._lent = threading.get_ident(), leave_behind
+
+    def take_back(self) -> None:
+        """Not after LeftBehind: by then another thread may be lent."""
+        self._lent = None
+
+    def _run_here(self, work: Callable[[], T], run_id: str) -> T:
+        here = _Here(threading.get_ident(), run_id, time.monotonic())
+        with self._guard:
+            self._here = here
+            self._slices_here += 1
+            if self._watcher is None:
+                self._watcher = threading.Thread(target=self._look_after, name="hermes-slices", daemon=True)
+                self._watcher.start()
+        result: Any = None
+        error: BaseException | None = None
+        self._switch.arm()
+        _inside.active = True
+        try:
+            try:
+                result = work()
+            except BaseException as raised:
+                error = raised
+            self._end_here(here)
+        except BodyStuck:
+            # It came when the slice had just ended. It comes once.
+            self._end_here(here)
+        if here.left:
+            raise LeftBehind
+        if here.stopped:
+            raise self._stopped_at(here.stopped, running=False)
+        if error is not None:
+            raise error
+        return result  # type: ignore[no-any-return]
+
+    def _end_here(self, here: _Here) -> None:
+        _inside.active = False
+        with self._guard:
+            if here.left:
+                return
+            self._here = self.busy = None
+            self._switch.disarm()
+            if here.stopped:
+                # Still on its way, perhaps: nothing after the slice may meet it.
+                _inject(here.thread, None)
+                gc.enable()
+
+    def _look_after(self) -> None:
+        """Watch slices in threads that are lent, until there are none for a while."""
+        seen = -1
+        while True:
+            time.sleep(min(self._limits.soft, self._limits.grace) / 4)
+            if (leave_behind := self._look()) is not None:
+                leave_behind()
+            with self._guard:
+                if self._here is None and seen == self._slices_here:
+                    self._watcher = None
+                    return
+                seen = self._slices_here
+
+    def _look(self) -> Callable[[], None] | None:
+        limits = self._limits
+        with self._guard:
+            here = self._here
+            seconds = time.monotonic() - here.begun if here else 0.0
+            if here is None or seconds < limits.soft:
+                return None
+            line = self._line(here.thread)
+            if seconds < limits.hard:
+                self.busy = _busy(here.run_id, limits.soft, line)
+            elif not here.stopped:
+                here.stopped = line
+                _inject(here.thread, BodyStuck)
+            elif seconds >= limits.hard + limits.grace:
+                here.left = True
+                assert self._lent is not None  # its thread is in the slice, and has not taken itself back
+                _, leave_behind = self._lent
+                self._here = self.busy = self._lent = None
+                self._switch.disarm()
+                # Off during a slice, and this one may never come to its end.
+                gc.enable()
+                stopped = self._stopped_at(here.stopped, running=True)
+                return lambda: leave_behind(here.run_id, stopped)
+        return None
+
+    # -- in the thread of its own ----------------------------------------------------------------------------
+
     def _watch(self, job: _Job, run_id: str) -> None:
         limits = self._limits
-        self.busy = Busy(run_id, f"the body has been busy for over {limits.soft:g} s at {self._line()}")
+        self.busy = _busy(run_id, limits.soft, self._line(self._thread.ident))
         try:
             if not job.wait(limits.hard - limits.soft):
                 self._stop(job)
@@ -123,10 +245,10 @@ class Decider:
             self.busy = None
 
     def _stop(self, job: _Job) -> None:
-        line = self._line()
         thread_id = self._thread.ident
+        line = self._line(thread_id)
         assert thread_id is not None
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread_id), ctypes.py_object(BodyStuck))
+        _inject(thread_id, BodyStuck)
         came_back = job.wait(self._limits.grace)
         # Another thread in any case: the injection may still be on its way when the slice ends by itself. A thread
         # that sleeps in C or swallows everything ends when it comes back.
@@ -135,14 +257,15 @@ class Decider:
         # Off during a slice, and this one may never come to its end.
         gc.enable()
         # The injection may have landed in our own loop and look like an ordinary end: nothing of it counts.
-        raise SliceStopped(
-            f"the workflow body did not come back within {self._limits.hard:g} s; it was at {line}",
-            running=not came_back,
-        )
+        raise self._stopped_at(line, running=not came_back)
 
-    def _line(self) -> str:
+    def _stopped_at(self, line: str, *, running: bool) -> SliceStopped:
+        message = f"the workflow body did not come back within {self._limits.hard:g} s; it was at {line}"
+        return SliceStopped(message, running=running)
+
+    def _line(self, thread_id: int | None) -> str:
         """Where the author's code is: the standard library is only where it called into."""
-        innermost = frame = sys._current_frames().get(self._thread.ident or 0)
+        innermost = frame = sys._current_frames().get(thread_id or 0)
         while frame is not None and _is_not_the_authors(frame):
             frame = frame.f_back
         shown = frame or innermost
@@ -150,6 +273,16 @@ class Decider:
 
     def close(self) -> None:
         self._jobs.put(None)
+
+
+def _busy(run_id: str, seconds: float, line: str) -> Busy:
+    return Busy(run_id, f"the body has been busy for over {seconds:g} s at {line}")
+
+
+def _inject(thread_id: int, error: type[BaseException] | None) -> None:
+    """Have a thread raise `error` at its next instruction; with None, what is on its way does not arrive."""
+    what = None if error is None else ctypes.py_object(error)
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread_id), what)
 
 
 def _is_not_the_authors(frame: FrameType) -> bool:

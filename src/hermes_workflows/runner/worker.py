@@ -95,7 +95,7 @@ class Runner:
         for workspace in workspaces:
             check_id("runner's name", options.worker_id, workspace.redactor)
         self._decider = Decider(options.slices)
-        self._executing = Executing(max(options.concurrency, 1), lambda: self._budget() is None)
+        self._executing = Executing(max(options.concurrency, 1), self._decider, lambda: self._budget() is None)
         self._dispatchers = [self._dispatcher(each) for each in workspaces]
         self._upkeep = [Upkeep(each.records, each.around.agents) for each in self._dispatchers]
         self._lanes = Lanes(list(zip(self._dispatchers, self._upkeep, strict=True)))
