@@ -39,7 +39,7 @@ class Runners(Books):
         status = "cancelled" if status == "failed" and hand.stopped else status
         again = status == "failed" and call.kind == "twice" and hand.attempt < ATTEMPTS
         path = call.attempt(hand.attempt) if again else call.result
-        if path in run.paths:
+        if second := path in run.paths:
             out.wake(work[0])
         elif not run.ended:
             self._append(run, path, status, output if status == "completed" else None, name)
@@ -49,7 +49,7 @@ class Runners(Books):
         woken = bool(out.offer)
         if again:
             out.offer.append((work, "step", self.time.now + RETRY_SECONDS))
-        if decide and woken and work[0] in owner.bodies:
+        if decide and woken and not second and work[0] in owner.bodies:
             del out.offer[0]  # the body is at hand: it decides now, instead of being queued
             self._advance(owner, work[0], out)
         self._settle(owner, out, dies)
