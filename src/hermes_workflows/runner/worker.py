@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 # processes wrote. Looking costs two `stat`s, and a pragma when something was written.
 POLL_SECONDS = 0.02
 # The same of a runner that has had nothing to do for a while: half of its cost is to be woken.
-RESTING_SECONDS = 0.05
+RESTING_SECONDS = 0.06
 _RESTING_AFTER = 1.0
 # Leases that have expired, marks that no longer hold, and receipts that nobody queued, change nothing that a look
 # at the database could see.
