@@ -15,8 +15,10 @@ OURS = ("hermes-workflows", "dulwich", "pydantic", "orjson")
 
 def machine(folder: Path) -> dict[str, str]:
     """The processor, how many of it, the memory, the system, and the file system of `folder`."""
+    # What comes after the version names who built it.
+    release = platform.release().partition("-")[0]
     found = {
-        "system": f"{platform.system()} {platform.release()}",
+        "system": f"{platform.system()} {release}",
         "processor": _processor(),
         "cores": str(os.cpu_count()),
         "memory": _memory(),
