@@ -65,7 +65,7 @@ def test_over_its_time_it_is_killed_with_its_children(desk: Desk) -> None:
     done = desk.run("""
 import os, subprocess, time
 
-@step(process=True, timeout=2)
+@step(process=True, timeout=4)
 def slow() -> None:
     effect(str(os.getpid()))
     effect(str(subprocess.Popen(["sleep", "60"]).pid))
