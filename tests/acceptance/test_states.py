@@ -197,5 +197,6 @@ def test_progress_is_told_on_a_terminal_while_a_run_is_drained(here: Place) -> N
     (here.root / "go").touch()
     code, seen = here.terminal("run", "flows/slow.py:pages", "--drain", "--id", "wf")
     assert code == 1
-    assert "wf: Queued, 0 calls done; work is queued" in seen
+    # Whoever looks first finds it queued, or in its runner's hands already.
+    assert re.search(r"^wf: (Queued|Running), 0 calls done; ", seen, re.MULTILINE)
     assert seen.index("calls done") < seen.index("wf: Failed")
