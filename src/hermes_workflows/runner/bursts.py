@@ -30,7 +30,7 @@ QUICK = 0.02
 
 
 class Burst:
-    """The open burst of one database, if there is one. Written by the runner's loop, read by whoever renews leases."""
+    """The open burst of one database, if there is one. For whoever works with its dispatcher; others only read it."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

@@ -8,7 +8,8 @@ died. What people wait for, such as a question or a run's end, is in git before 
 
     a burst begins     its writer holds a lock on the run's file; others that want to read or add to the run ask for
                        it (a file beside it) and wait for the lock
-    it is put into git objects, then the ref, as always; then the file goes, and the lock with it
+    it is put into git objects, then the ref, as always; then the file goes, and the lock with it, unless the burst goes
+                       on: then git has its beginning, and the file stays
     its writer dies    the lock is free and the file is there: the next process that meets it does the same
     it is suspended    who wants to write revokes the file after half a minute, and puts it into git; a record counts
                        only if the file was not revoked when it was durable
