@@ -26,7 +26,8 @@ from tests.contract.ledgers import (
 from tests.contract.test_durability import cost, needs_ext4
 
 from hermes_workflows.errors import StoreFailure
-from hermes_workflows.store import ahead, ahead_file, awaited, objects, peek
+from hermes_workflows.store import ahead, awaited, objects, peek
+from hermes_workflows.store import burst as bursts
 from hermes_workflows.store.git_ledger import GitLedger
 from hermes_workflows.store.ports import Appended, Entry
 
@@ -223,7 +224,7 @@ def test_a_burst_that_git_cannot_be_given_is_tried_seldom_and_leaves_no_packs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ahead.Ahead, "_watch", lambda self: None)
-    monkeypatch.setattr(ahead, "_LANDS_FROM", 1)
+    monkeypatch.setattr(bursts, "_LANDS_FROM", 1)
     monkeypatch.setattr(objects, "PACKED_FROM", 1)
     ledger = opened(tmp_path)
     burst(ledger)
@@ -454,7 +455,7 @@ def test_a_writer_that_was_suspended_while_others_went_on_lands_nothing_twice(
 
 def suspend(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing lands by itself, also when somebody waits for it."""
-    monkeypatch.setattr(ahead, "_is_wanted", lambda burst: False)
+    monkeypatch.setattr(bursts.Burst, "is_wanted", False)
 
 
 # -- trouble -----------------------------------------------------------------------------------------------------
@@ -496,19 +497,3 @@ def test_a_full_disk_refuses_a_step_and_keeps_those_before(
         record(ledger, "wf_a", step_draft("small"))
         killed(ledger)
         assert keys(opened(tmp_path)) == ["s0", "s1", "s2", "s3", "s4", "small"]
-
-
-def test_records_are_read_as_they_were_written(tmp_path: Path) -> None:
-    (tmp_path / "hermes/pending").mkdir(parents=True)
-    (tmp_path / peek.AHEAD).mkdir()
-    file = ahead_file.AheadFile.make(str(tmp_path), "wf_a")
-    ids = [bytes([n]) * 20 for n in range(4)]
-    objects = {ids[0]: (b"blob", b""), ids[1]: (b"tree", b"t" * 70_000), ids[2]: (b"commit", b"c\n")}
-    file.append(ids[0], ids[1], objects)
-    file.append(ids[1], ids[2], {})
-    file.append(ids[3], ids[0], {})
-    name, records = file.records()
-    # The last one does not go on from the one before: it is left of an earlier try.
-    assert (name, [(each.old, each.new) for each in records]) == ("wf_a", [(ids[0], ids[1]), (ids[1], ids[2])])
-    assert records[0].objects == tuple(objects.values())
-    file.close()

@@ -25,8 +25,9 @@ from tests.contract.ledgers import (
 )
 from tests.contract.test_bursts import RUN, burst, in_git, keys, killed, opened, suspend
 
-from hermes_workflows.errors import StoreFailure, TemporarilyLocked
+from hermes_workflows.errors import IntegrityError, InvalidInput, NewerSchema, StoreFailure, TemporarilyLocked
 from hermes_workflows.store import ahead, awaited, objects, peek
+from hermes_workflows.store import burst as bursts
 from hermes_workflows.store.ahead_file import REVOKED, WANTED, AheadFile, path_of
 from hermes_workflows.store.git_ledger import GitLedger
 from hermes_workflows.store.ports import Adopted, Appended, Entry
@@ -119,7 +120,7 @@ def test_a_burst_that_lands_between_the_plan_and_the_record_begins_no_other_from
     ledger = opened(tmp_path)
     burst(ledger)
     record(opened(tmp_path, patience=impatient(ours=0.01)), "wf_a", step_draft("other"))
-    before(monkeypatch, ledger._ahead, "record", ledger.land)
+    before(monkeypatch, ledger._ahead, "recording", ledger.land)
     record(ledger, "wf_a", step_draft("late"))
     ledger.close()
     assert keys(opened(tmp_path)) == [*STEPS, "other", "late"]
@@ -318,7 +319,7 @@ def test_two_first_bursts_of_a_workspace_begin_at_once(tmp_path: Path, monkeypat
 def test_files_that_are_too_large_for_a_burst_are_in_git_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ahead, "_LARGEST", 50_000)
+    monkeypatch.setattr(bursts, "LARGEST", 50_000)
     ledger = opened(tmp_path)
     burst(ledger)
     newest = record(ledger, "wf_a", step_draft("large", "x" * 60_000)).head.tip
@@ -446,3 +447,80 @@ def test_a_step_and_an_end_of_two_ledgers_in_one_process_come_one_after_the_othe
     refused = append(ledger, Entry("wf_a", (step_draft("late"),)))
     assert not isinstance(refused, Appended)
     assert keys(ledger) == STEPS
+
+
+# -- what a burst's file comes to --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("landed", [0, 2, 5])
+def test_what_a_dead_writer_left_comes_to_the_commits_that_it_had_told(tmp_path: Path, landed: int) -> None:
+    """Git has the first `landed` steps of the file; the trees of the others are made anew, from what they added."""
+    ledger = opened(tmp_path)
+    start(ledger)
+    for n in range(5):
+        newest = record(ledger, "wf_a", step_draft(f"s{n}", "x" * 5000 * n)).head.tip
+        if n + 1 == landed:
+            ledger._ahead._put_beginning(ledger._ahead._bursts["wf_a"])
+    killed(ledger)
+    assert in_git(opened(tmp_path)) == newest
+    assert not peek.is_ahead(ledger.path)
+    assert git(ledger, "fsck", "--full", "--strict").replace("dangling", "") == ""
+
+
+def test_a_burst_of_another_version_stays_until_that_one_has_put_it_into_git(tmp_path: Path) -> None:
+    ledger = opened(tmp_path)
+    first = start(ledger).head.tip
+    record(ledger, "wf_a", step_draft("one"))
+    killed(ledger)
+    path = Path(file_of(ledger))
+    path.write_bytes(path.read_bytes().replace(b"hermes-ahead 2", b"hermes-ahead 3", 1))
+    other = opened(tmp_path)
+    assert in_git(other) == first
+    assert [head.run_id for head in other.heads()] == ["wf_a"]
+    with pytest.raises(NewerSchema, match="another version"):
+        record(other, "wf_a", step_draft("two"))
+    assert path.exists()
+
+
+def test_a_burst_that_comes_to_other_commits_than_it_says_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = opened(tmp_path)
+    first = start(ledger).head.tip
+    record(ledger, "wf_a", step_draft("one"))
+    record(ledger, "wf_a", step_draft("two"))
+    killed(ledger)
+    with monkeypatch.context() as code:
+        # As a version would that makes trees in another way.
+        code.setattr(awaited, "add", lambda trees, root, addition, write: (bytes(20), root))
+        other = opened(tmp_path)
+        assert in_git(other) == first
+        with pytest.raises(IntegrityError, match="its receipts come to 000000000000"):
+            record(other, "wf_a", step_draft("three"))
+    assert keys(opened(tmp_path)) == ["one", "two"]
+
+
+def test_of_receipts_that_are_recorded_together_none_is_left_when_one_cannot_be(tmp_path: Path) -> None:
+    ledger = opened(tmp_path)
+    start(ledger)
+    record(ledger, "wf_a", step_draft("one"), files={"source/0123456789ab/b.py": b"x"})
+    entries = [
+        Entry("wf_a", (step_draft("two"),)),
+        Entry("wf_a", (step_draft("three"),), files={"source/0123456789ab/b.py": b"y"}),
+    ]
+    with pytest.raises(InvalidInput, match="files of a run never change"):
+        ledger.append(entries)
+    record(ledger, "wf_a", step_draft("four"))
+    killed(ledger)
+    assert keys(opened(tmp_path)) == ["one", "four"]
+
+
+def test_a_first_receipt_that_is_too_large_for_a_burst_leaves_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bursts, "LARGEST", 50_000)
+    ledger = opened(tmp_path)
+    start(ledger)
+    newest = record(ledger, "wf_a", step_draft("large", "x" * 60_000)).head.tip
+    assert in_git(ledger) == newest
+    assert list((ledger.path / peek.AHEAD).iterdir()) == []

@@ -18,6 +18,7 @@ from tests.contract.test_index import Ledgers
 
 from hermes_workflows.errors import IntegrityError, StoreFailure
 from hermes_workflows.store import ahead, awaited
+from hermes_workflows.store.burst import Burst
 from hermes_workflows.store.index import all_indexed, rebuild, refresh, refresh_all, whole
 from hermes_workflows.store.ports import Head
 from hermes_workflows.store.queue_port import Change
@@ -59,7 +60,7 @@ def test_who_cannot_see_the_end_of_a_burst_takes_nothing_from_its_run(
     monkeypatch.setattr(ahead, "BEGINS_WITHIN", 3600.0)
     monkeypatch.setattr(ahead, "LANDS_WITHIN", 3600.0)
     monkeypatch.setattr(awaited, "_READERS_WAIT", 0.0)
-    monkeypatch.setattr(ahead, "_is_wanted", lambda burst: False)
+    monkeypatch.setattr(Burst, "is_wanted", False)
     slept: list[float] = []
     patience = impatient(sleep=slept.append, monotonic=lambda: sum(slept))
     writer, reader = open_git(tmp_path, bursts=True, patience=impatient()), open_git(tmp_path, patience=patience)

@@ -20,6 +20,7 @@ from hermes_workflows.core.canonical import dumps, parse
 from hermes_workflows.core.receipts import Author, Receipt, draft, load
 from hermes_workflows.errors import IntegrityError, InvalidInput, StoreFailure
 from hermes_workflows.store import commits, peek
+from hermes_workflows.store.adding import Addition
 from hermes_workflows.store.ahead_file import AheadFile
 from hermes_workflows.store.bundles import read_header
 from hermes_workflows.store.durability import disk_for
@@ -257,7 +258,7 @@ def ahead(data: bytes) -> None:
         _, found = file.records()
     finally:
         file.close()
-    assert sum(len(body) for record in found for _, body in record.objects) <= len(data)
+    assert sum(each.size for each in found) <= len(data)
 
 
 def ahead_files() -> list[bytes]:
@@ -265,8 +266,8 @@ def ahead_files() -> list[bytes]:
     for name in ("hermes/pending", "hermes/ahead"):
         (folder / name).mkdir(parents=True, exist_ok=True)
     file = AheadFile.make(str(folder), "wf_a")
-    file.append(bytes(20), OID, {OID: (b"blob", b"hello"), bytes(20): (b"tree", TREE)})
-    file.append(OID, bytes(20), {OID: (b"commit", COMMIT)})
+    file.append(Addition(COMMIT.partition(b"\n")[2], {"runs/2026-11-30/wf_a/steps/one.json": b"{}", "two": TREE}))
+    file.append(Addition(b"parent \n", {}))
     data = Path(file.path).read_bytes()
     file.remove()
     file.close()

@@ -32,12 +32,13 @@ from ..core import layout
 from ..core.names import run_component
 from ..errors import HermesError
 from . import peek
-from .ahead_file import WANTED, AheadFile, path_of
-from .awaited import Awaited, Restore
+from .ahead_file import AheadFile, path_of
+from .awaited import Awaited
+from .burst import Burst, Recording
 from .durability import Disk
 from .objects import Batch, Objects
 from .ports import Entry
-from .refs import Patience, Refs
+from .refs import Patience
 
 BEGINS_WITHIN = 0.02
 """Seconds between two receipts of one run that make a burst: an agent's answer never comes so soon."""
@@ -45,46 +46,9 @@ BEGINS_WITHIN = 0.02
 LANDS_WITHIN = 0.25
 """Seconds that a receipt may be missing in git; few people see it, and what lands together is one pack."""
 
-_LANDS_FROM = 2 << 20
-"""Bytes that are put into git at once, before that: they are in memory three times meanwhile."""
-
-_LARGEST = 16 << 20
-_LONGEST_PAUSE = 2.0
 _LOOKS_EVERY = 0.005
 _REMEMBERED = 256
 _FAMILIES = frozenset({"step", "attempt"})
-
-
-@dataclass
-class _Burst:
-    """`old` and `tip` are commits (40 hex digits): where git has the run, and where it stands. `due` is monotonic.
-
-    `batch` are the objects that git has not, and `landed` is where in the file their records begin, in bytes. `begun`
-    says that the file has records, `taken` that somebody has taken it from us, by force. Git has refused it until
-    `not_before` (monotonic), with pauses that grow.
-    """
-
-    run_id: str
-    old: str
-    tip: str
-    file: AheadFile
-    batch: Batch
-    due: float
-    begun: bool = False
-    taken: bool = False
-    landed: int = 0
-    not_before: float = 0.0
-    pause: float = 0.0
-
-    def is_due(self, now: float) -> bool:
-        if now < self.not_before:
-            return False
-        return self.due <= now or self.file.size - self.landed >= _LANDS_FROM or _is_wanted(self)
-
-    def tried(self, now: float, *, put: bool) -> None:
-        self.due = now + LANDS_WITHIN
-        self.pause = 0.0 if put else min(max(2 * self.pause, LANDS_WITHIN), _LONGEST_PAUSE)
-        self.not_before = now + self.pause
 
 
 @dataclass(frozen=True)
@@ -101,17 +65,14 @@ class _Named:
 class Ahead:
     """The bursts of one ledger, and those of others as far as it must wait for them. Thread-safe."""
 
-    def __init__(
-        self, repository: Path, objects: Objects, refs: Refs, disk: Disk, patience: Patience, restore: Restore
-    ) -> None:
-        """`restore` moves a run's ref, which somebody has moved, to a commit of ours, and keeps where it was."""
+    def __init__(self, repository: Path, objects: Objects, awaited: Awaited, disk: Disk, patience: Patience) -> None:
         self._repository = os.fspath(repository)
         self._folder = f"{self._repository}/{peek.AHEAD}"
         self._objects = objects
         self._disk = disk
         self._patience = patience
-        self._awaited = Awaited(repository, objects, refs, disk, patience, restore)
-        self._bursts: dict[str, _Burst] = {}
+        self._awaited = awaited
+        self._bursts: dict[str, Burst] = {}
         self._newest: OrderedDict[str, tuple[str, float]] = OrderedDict()
         # Whoever puts bursts into git holds `_landing`, and whoever changes one `guard`; who needs both takes the
         # former first.
@@ -120,6 +81,10 @@ class Ahead:
         self._thread: threading.Thread | None = None
         self._durable = False
         _OPEN.add(self)
+
+    def burst(self, run_id: str) -> Burst | None:
+        """The open burst of a run. For whoever holds our `guard`."""
+        return self._bursts.get(run_id)
 
     def tip(self, run_id: str) -> str | None:
         """Where a run stands that is in a burst of ours."""
@@ -149,7 +114,7 @@ class Ahead:
     def goes_on(self, entries: Sequence[Entry]) -> bool:
         """Whether these entries go on with a burst that is open. It stays so for whoever holds our `guard`."""
         burst = self._bursts.get(entries[0].run_id)
-        if burst is None or burst.taken or burst.file.size >= _LARGEST:
+        if burst is None or burst.taken or burst.is_full:
             return False
         return all(entry.run_id == burst.run_id and _are_results(entry) for entry in entries)
 
@@ -161,18 +126,9 @@ class Ahead:
             if len(self._newest) > _REMEMBERED:
                 self._newest.popitem(last=False)
 
-    def record(self, run_id: str, old: str, tip: str, batch: Batch) -> bool:
-        """Make a step from `old` to `tip` durable, with the objects it brings. Under the run's lock.
-
-        False, and nothing recorded, when the run went on elsewhere while this process was suspended. Raises OSError.
-        """
-        with self.guard:
-            burst = self._bursts.get(run_id) or self._begin(run_id, old)
-            if burst is None or not self._write(burst, old, tip, batch):
-                return False
-            burst.tip = tip
-            burst.batch.objects.update(batch.objects)
-            return True
+    def recording(self, run_id: str, batch: Batch) -> Recording:
+        """For one append to the run, which brings the objects of `batch`; `goes_on` or `takes` has let it pass."""
+        return Recording(self, self._disk, run_id, batch)
 
     def land(self, run_ids: Iterable[str] | None = None) -> None:
         """Put our bursts into git, of these runs or all. Raises StoreFailure, TemporarilyLocked, OSError."""
@@ -204,7 +160,8 @@ class Ahead:
         # The locks may be held by threads that the child does not have.
         self._landing, self.guard, self._thread, self._bursts = threading.RLock(), threading.RLock(), None, {}
 
-    def _begin(self, run_id: str, old: str) -> _Burst | None:
+    def begin(self, run_id: str, old: str) -> Burst | None:
+        """A new one; None when the run went on elsewhere while this process was suspended. Raises OSError."""
         # A burst that somebody took from us may have landed since `old` was asked for: git stands further on.
         if peek.read_ref(self._repository, peek.RUNS + run_component(run_id)) != old:
             return None
@@ -218,7 +175,7 @@ class Ahead:
                 raise OSError(errno.EAGAIN, str(error)) from error
             self._thread = thread
         file = AheadFile.make(self._repository, run_id)
-        burst = _Burst(run_id, old, old, file, Batch(), self._patience.monotonic() + LANDS_WITHIN)
+        burst = Burst(run_id, old, old, file, Batch(), self._patience.monotonic() + LANDS_WITHIN)
         self._objects.show(burst.batch)
         self._bursts[run_id] = burst
         return burst
@@ -232,50 +189,30 @@ class Ahead:
             self._disk.sync_folder(folder)
         self._durable = True
 
-    def _write(self, burst: _Burst, old: str, tip: str, batch: Batch) -> bool:
-        """Whether the record counts."""
-        size = burst.file.size
-        try:
-            burst.file.append(bytes.fromhex(old), bytes.fromhex(tip), batch.objects)
-            self._disk.sync_content(burst.file.descriptor)
-            if not burst.begun:
-                self._disk.sync_folder(self._folder)
-        except OSError:
-            burst.file.take_back(size)
-            if not burst.begun:
-                self._done(burst)
-            raise
-        if burst.file.is_ours():
-            burst.begun = True
-            return True
-        # We were suspended for so long that somebody else has taken the burst. It may have died before git had it, so
-        # what was acknowledged is put there once more, by whoever lands it now.
-        burst.file.take_back(size)
-        burst.taken = True
-        return False
-
-    def _put(self, burst: _Burst) -> None:
+    def _put(self, burst: Burst) -> None:
         if burst.tip != burst.old:
             self._awaited.put(burst.run_id, burst.old, burst.tip, burst.batch)
-        self._done(burst)
+        self.done(burst)
 
-    def _put_beginning(self, burst: _Burst) -> None:
+    def _put_beginning(self, burst: Burst) -> None:
         """Put what is recorded by now into git, while the burst goes on: its writer hardly waits for that."""
         with self.guard:
-            tip, size, part = burst.tip, burst.file.size, Batch(burst.batch.objects)
+            tip, size, part = burst.tip, burst.waiting, Batch(burst.batch.objects)
         if tip == burst.old or not self._is_open(burst):
             return
         self._awaited.put(burst.run_id, burst.old, tip, part)
         with self.guard:
-            burst.old, burst.landed = tip, size
+            burst.old = tip
+            burst.waiting -= size
             for oid in part.objects:
                 burst.batch.objects.pop(oid, None)
 
-    def _is_open(self, burst: _Burst) -> bool:
+    def _is_open(self, burst: Burst) -> bool:
         """Whether it still is the burst of its run: whoever writes may have ended it, and begun another one."""
         return self._bursts.get(burst.run_id) is burst
 
-    def _done(self, burst: _Burst) -> None:
+    def done(self, burst: Burst) -> None:
+        """The burst has ended: git has everything, or nothing was recorded."""
         del self._bursts[burst.run_id]
         self._objects.hide(burst.batch)
         # Also where the folder refuses: with the lock gone, whoever meets the file finds its end in git.
@@ -300,11 +237,11 @@ class Ahead:
                     self._put_beginning(burst)
                     with self.guard:
                         # One that goes on keeps its file, since to begin another costs more than ten steps.
-                        ends = burst.tip == burst.old or burst.taken or _is_wanted(burst)
+                        ends = burst.tip == burst.old or burst.taken or burst.is_wanted
                         if ends and self._is_open(burst):
                             self._put(burst)
                     put = True
-                burst.tried(now, put=put)
+                burst.tried(now, LANDS_WITHIN, put=put)
             with self.guard:
                 if not self._bursts:
                     self._thread = None
@@ -346,12 +283,3 @@ def _are_results(entry: Entry) -> bool:
     """What calls came to. A decision, a question, an end: of these git has each before it counts as recorded."""
     places = [layout.place(draft.path) for draft in entry.drafts]
     return entry.decided_at is None and all(place and place.family in _FAMILIES for place in places)
-
-
-def fits(batch: Batch) -> bool:
-    """Whether a burst takes so much: what a record may not be is not read again."""
-    return batch.size < _LARGEST
-
-
-def _is_wanted(burst: _Burst) -> bool:
-    return os.access(burst.file.path + WANTED, os.F_OK)

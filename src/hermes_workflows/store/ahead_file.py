@@ -1,9 +1,11 @@
 """One write-ahead file: the newest receipts of one run in a burst, durable, and not yet in git.
 
-    hermes-ahead 1 <run id>\\n
-    ( length of what follows the hash, 4 bytes | its SHA-1 | old commit | new commit | ( kind | length | body )* )*
+    hermes-ahead 2 <run id>\\n
+    ( length of what follows the hash | SHA-1 of the hash before it and of what follows | part+ )*
+    part:  length | bytes         a commit but for its tree, then path and content of each file that it adds
 
 It lies in `hermes/ahead`, named by the hash of the run's id, from the first receipt of a burst until git has them all.
+Lengths have four bytes. The hash before the first one is that of the first line.
 What follows the records are zeros: room for the next ones, since a sync of what is written over something takes half
 as long as one that makes a file longer.
 Its writer holds a lock on it for as long. A file that can be locked was left by a writer that died, and whoever meets
@@ -19,38 +21,29 @@ import os
 import re
 import secrets
 import struct
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 
+from ..errors import NewerSchema
 from . import peek
+from .adding import Addition
 from .flocks import let_go, open_to_lock
 
 WANTED, REVOKED = ".wanted", ".revoked"
 """Beside a file: somebody waits for it; somebody has taken it from a writer that lives."""
 
-_HEADER = re.compile(rb"hermes-ahead 1 ([A-Za-z0-9._-]+)\n")
-_KINDS = {b"b": b"blob", b"t": b"tree", b"c": b"commit"}
-_ID = 20
+_HEADER = re.compile(rb"hermes-ahead ([0-9]+) ([A-Za-z0-9._-]+)\n")
+_VERSION = b"2"
+_HASH = 20
 _HEADER_SIZE = 128
 LARGEST = 64 << 20
 """Bytes of a record: more than a receipt with its files may have (a batch of many goes into git)."""
 _LEAST_ROOM, _MOST_ROOM = 16 << 10, 512 << 10
-# A run's first commit has no commit before it; then there is no burst yet, so this only guards the format.
 _LENGTH = struct.Struct(">L")
-
-
-@dataclass(frozen=True)
-class Record:
-    """One step of a run's ref, ids of 20 bytes, and the objects that it brought: id's kind and body."""
-
-    old: bytes
-    new: bytes
-    objects: tuple[tuple[bytes, bytes], ...]
 
 
 def path_of(repository: str, run_id: str) -> str:
     """Where a run's file lies while there is one."""
-    return f"{repository}/{peek.AHEAD}/{hashlib.sha1(run_id.encode(), usedforsecurity=False).hexdigest()}"
+    return f"{repository}/{peek.AHEAD}/{_sha1(run_id.encode()).hex()}"
 
 
 class AheadFile:
@@ -59,6 +52,7 @@ class AheadFile:
     def __init__(self, descriptor: int, path: str) -> None:
         self._descriptor = descriptor
         self._end = self._room = os.fstat(descriptor).st_size
+        self._hash = b""
         self.path = path
 
     @classmethod
@@ -70,7 +64,9 @@ class AheadFile:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             made = cls(descriptor, path)
-            made._write(b"hermes-ahead 1 %s\n" % run_id.encode())
+            header = b"hermes-ahead %s %s\n" % (_VERSION, run_id.encode())
+            made._write(header)
+            made._hash = _sha1(header)
             # Only whoever holds the run's lock revokes, and we do: a mark that is here is of a burst that is gone.
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path + REVOKED)
@@ -131,26 +127,42 @@ class AheadFile:
     def descriptor(self) -> int:
         return self._descriptor
 
-    def append(self, old: bytes, new: bytes, objects: Mapping[bytes, tuple[bytes, bytes]]) -> None:
+    def append(self, addition: Addition) -> None:
         """Write a record; the caller syncs, and takes it back when that fails. Raises OSError."""
-        parts = [old, new]
-        for kind, body in objects.values():
-            parts += (kind[:1], _LENGTH.pack(len(body)), body)
-        payload = b"".join(parts)
-        self._write(_LENGTH.pack(len(payload)) + hashlib.sha1(payload, usedforsecurity=False).digest() + payload)
+        parts = [addition.words]
+        for path, data in addition.files.items():
+            parts += (path.encode(), data)
+        payload = b"".join([piece for part in parts for piece in (_LENGTH.pack(len(part)), part)])
+        digest = _sha1(self._hash + payload)
+        self._write(_LENGTH.pack(len(payload)) + digest + payload)
+        self._hash = digest
 
-    def take_back(self, size: int) -> None:
-        """Let the next record begin at `size` again: what stands there was not acknowledged, and shall not be found."""
-        self._end = self._room = size
+    @property
+    def mark(self) -> tuple[int, bytes]:
+        """Where the next record begins, in bytes, and the hash that it goes on from."""
+        return self._end, self._hash
+
+    def take_back(self, mark: tuple[int, bytes]) -> None:
+        """Let the next record begin at `mark` again: what stands there was not acknowledged, and shall not be found."""
+        self._end, self._hash = mark
+        self._room = self._end
         with contextlib.suppress(OSError):
-            os.ftruncate(self._descriptor, size)
+            os.ftruncate(self._descriptor, self._end)
 
-    def records(self) -> tuple[str, list[Record]]:
-        """The run's id and what is recorded, up to the first record that is not whole. "" for no file of ours."""
+    def records(self) -> tuple[str, list[Addition]]:
+        """The run's id and what is recorded, up to the first record that is not whole. "" for no file of ours.
+
+        Raises NewerSchema for one that another version of ours has written: what it holds must not be lost.
+        """
         header = _HEADER.match(os.pread(self._descriptor, _HEADER_SIZE, 0))
         if header is None:
             return "", []
-        return header[1].decode(), list(_records(self._descriptor, header.end()))
+        if header[1] != _VERSION:
+            raise NewerSchema(
+                f"{self.path} was written by another version of this program",
+                hint="run that version once more, so that it puts into git what it has recorded",
+            )
+        return header[2].decode(), list(_records(self._descriptor, header.end(), _sha1(header[0])))
 
     def is_ours(self) -> bool:
         """Whether what was recorded until now counts: nobody has taken the file away by force."""
@@ -196,40 +208,45 @@ class AheadFile:
             view = view[done:]
 
 
-def _records(descriptor: int, position: int) -> Iterator[Record]:
-    newest = b""
+def _records(descriptor: int, position: int, newest: bytes) -> Iterator[Addition]:
     size = os.fstat(descriptor).st_size
     while True:
-        start = position + _LENGTH.size + _ID
-        head = os.pread(descriptor, _LENGTH.size + _ID, position)
-        if len(head) < _LENGTH.size + _ID:
+        start = position + _LENGTH.size + _HASH
+        head = os.pread(descriptor, _LENGTH.size + _HASH, position)
+        if len(head) < _LENGTH.size + _HASH:
             return
         position = start + _LENGTH.unpack_from(head)[0]
         # A length that nobody has written may be any number.
         if position > min(size, start + LARGEST):
             return
         payload = os.pread(descriptor, position - start, start)
-        if hashlib.sha1(payload, usedforsecurity=False).digest() != head[_LENGTH.size :]:
-            return
-        record = _record(payload)
         # What follows a record that failed half-way may be whole and of an earlier try: it goes on from nothing.
-        if record is None or newest not in (b"", record.old):
+        newest = _sha1(newest + payload)
+        if newest != head[_LENGTH.size :]:
             return
-        newest = record.new
-        yield record
+        parts = _parts(payload)
+        # An odd number: the commit, then pairs. Nothing else is of our making.
+        if len(parts) % 2 == 0:
+            return
+        paths = [path.decode("utf-8", "surrogateescape") for path in parts[1::2]]
+        yield Addition(parts[0], dict(zip(paths, parts[2::2], strict=True)))
 
 
-def _record(payload: bytes) -> Record | None:
-    objects = []
-    position = 2 * _ID
+def _parts(payload: bytes) -> list[bytes]:
+    """None for bytes that are no row of parts."""
+    parts: list[bytes] = []
+    position = 0
     while position < len(payload):
-        kind = _KINDS.get(payload[position : position + 1])
-        start = position + 1 + _LENGTH.size
-        if kind is None or start > len(payload):
-            return None
-        position = start + _LENGTH.unpack_from(payload, position + 1)[0]
-        objects.append((kind, payload[start:position]))
-    return Record(payload[:_ID], payload[_ID : 2 * _ID], tuple(objects)) if position == len(payload) else None
+        start = position + _LENGTH.size
+        if start > len(payload):
+            return []
+        position = start + _LENGTH.unpack_from(payload, position)[0]
+        parts.append(payload[start:position])
+    return parts if position == len(payload) else []
+
+
+def _sha1(data: bytes) -> bytes:
+    return hashlib.sha1(data, usedforsecurity=False).digest()
 
 
 def _is_at(descriptor: int, path: str) -> bool:

@@ -8,12 +8,14 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 from ..core.names import run_component
-from ..errors import HermesError, TemporarilyLocked
+from ..errors import HermesError, IntegrityError, TemporarilyLocked
 from . import peek
-from .ahead_file import WANTED, AheadFile, Record, path_of
+from .adding import Addition, add
+from .ahead_file import WANTED, AheadFile, path_of
 from .durability import Disk
-from .objects import Batch, Objects
+from .objects import Batch
 from .refs import Move, Patience, Refs
+from .snapshots import Snapshots
 
 _READERS_WAIT = 2.0
 _WAITS_AGAIN_AFTER = 10.0
@@ -25,12 +27,13 @@ class Awaited:
     """What git is about to have, or lacks since its writer has died. Thread-safe."""
 
     def __init__(
-        self, repository: Path, objects: Objects, refs: Refs, disk: Disk, patience: Patience, restore: Restore
+        self, repository: Path, snapshots: Snapshots, refs: Refs, disk: Disk, patience: Patience, restore: Restore
     ) -> None:
         """`restore` moves a run's ref, which somebody has moved, to a commit of ours, and keeps where it was."""
         self._repository = os.fspath(repository)
         self._folder = f"{self._repository}/{peek.AHEAD}"
-        self._objects = objects
+        self._snapshots = snapshots
+        self._objects = snapshots.objects
         self._refs = refs
         self._disk = disk
         self._patience = patience
@@ -122,30 +125,38 @@ class Awaited:
         if file is None:
             return
         with contextlib.closing(file):
-            run_id, records = file.records()
-            if records and path_of(self._repository, run_id) == path:
-                self._put_left(run_id, records)
+            run_id, additions = file.records()
+            if additions and path_of(self._repository, run_id) == path:
+                self._put_left(run_id, additions)
             file.remove()
 
-    def _put_left(self, run_id: str, records: Sequence[Record]) -> None:
+    def _put_left(self, run_id: str, additions: Sequence[Addition]) -> None:
         found = peek.read_ref(self._repository, peek.RUNS + run_component(run_id)) or ""
         # Its writer may have put the beginning into git while it went on.
-        passed = [record.new.hex() for record in records]
-        left = records[passed.index(found) + 1 :] if found in passed else records
-        if left:
-            self.put(run_id, left[0].old.hex(), left[-1].new.hex(), _batch(left))
+        parents = [each.parent for each in additions]
+        left = additions[parents.index(found) :] if found in parents else additions
+        with self._objects.gathering() as batch:
+            tip = self._tip_of(left, batch)
+            if tip != found:
+                self.put(run_id, left[0].parent, tip, batch)
+
+    def _tip_of(self, additions: Sequence[Addition], batch: Batch) -> str:
+        """The commit that `additions` come to, one after the other; what git lacks of it is in `batch` then."""
+        trees = self._snapshots.trees
+        tip = bytes.fromhex(additions[0].parent)
+        root = trees.open(self._snapshots.commit(tip).tree)
+        for each in additions:
+            if each.parent != tip.hex():
+                raise IntegrityError(
+                    f"a burst goes on from commit {each.parent[:12]}, where its receipts come to {tip.hex()[:12]}",
+                    hint="another version of this program has recorded it: run that one once more",
+                )
+            tip, root = add(trees, root, each, batch.write)
+        return tip.hex()
 
     def _hold_to(self, run_id: str, tip: str) -> None:
         if not self._restore(run_id, tip):
             raise TemporarilyLocked(f"{run_id} cannot be moved to {tip[:12]}", hint="hermes-workflows doctor")
-
-
-def _batch(records: Sequence[Record]) -> Batch:
-    batch = Batch()
-    for record in records:
-        for kind, body in record.objects:
-            batch.write(kind, body)
-    return batch
 
 
 def _state(path: str) -> tuple[int, int] | None:

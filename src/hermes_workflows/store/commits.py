@@ -17,6 +17,7 @@ _USUAL = re.compile(
     r"tree ([0-9a-f]{40})\n(?:parent ([0-9a-f]{40})\n)?(?:parent ([0-9a-f]{40})\n)?"
     r"author ([^\n]*)\ncommitter ([^\n]* (-?[0-9]{1,18}) [-+][0-9]{4})"
 )
+_PARENT = re.compile(rb"parent ([0-9a-f]{40})\n")
 
 # RFC 2606 keeps .invalid free, so no forge will show a stranger's face beside a receipt.
 _EMAIL = "noreply@hermes-workflows.invalid"
@@ -34,16 +35,29 @@ class Commit:
     time: int
 
     def serialise(self) -> bytes:
-        lines = [f"tree {self.tree.hex()}", *(f"parent {parent.hex()}" for parent in self.parents)]
-        lines += [f"{role} {_identity(who)} {self.time} +0000" for role, who in self._people()]
-        return "\n".join([*lines, "", self.message]).encode("utf-8", "surrogateescape")
-
-    def _people(self) -> tuple[tuple[str, Author], tuple[str, Author]]:
-        return ("author", self.author), ("committer", self.committer)
+        return with_tree(self.tree, words(self.parents, self.message, self.author, self.committer, self.time))
 
     def trailers(self) -> list[dict[str, str]]:
         """One mapping a receipt, in order, as `{"Run": …, "Key": …}`."""
         return trailers(self.message)
+
+
+def words(parents: Iterable[bytes], message: str, author: Author, committer: Author, time: int) -> bytes:
+    """A commit but for its first line, which names the tree."""
+    lines = [f"parent {parent.hex()}" for parent in parents]
+    lines += [f"author {_identity(author)} {time} +0000", f"committer {_identity(committer)} {time} +0000"]
+    return "\n".join([*lines, "", message]).encode("utf-8", "surrogateescape")
+
+
+def with_tree(tree: bytes, words: bytes) -> bytes:
+    """The whole commit."""
+    return b"tree %s\n%s" % (tree.hex().encode(), words)
+
+
+def parent_in(words: bytes) -> str:
+    """The first parent that a commit names, 40 hex digits, or ""."""
+    found = _PARENT.match(words)
+    return found[1].decode() if found else ""
 
 
 def parse(data: bytes, oid: bytes) -> Commit:

@@ -17,11 +17,13 @@ from ..core.names import check_run_id, run_component
 from ..core.receipts import Author, Receipt
 from ..errors import Conflict, IntegrityError, NotFound, TemporarilyLocked
 from . import commits, peek, repository
+from .adding import Note
 from .admission import check_entry, check_start
 from .adopting import adopt
-from .ahead import Ahead, fits
+from .ahead import Ahead
 from .answers import Proposals
 from .arriving import Arrived, home_of, is_news
+from .awaited import Awaited
 from .bundles import write_tar
 from .case_folding import could_be_in_another_case
 from .durability import Barrier, Disk, Durability, disk_errors, disk_for
@@ -63,7 +65,8 @@ class GitLedger:
         self._lookup = Lookup(path, self._snapshots)
         self._proposals = Proposals(path, self._snapshots, self._refs, self._sealed, self.disk)
         self._trust = Trust(path, self._refs, self._snapshots, self._sealed, self.disk)
-        self._ahead = Ahead(path, self.objects, self._refs, disk, patience, self._trust.hold_to)
+        awaited = Awaited(path, self._snapshots, self._refs, disk, patience, self._trust.hold_to)
+        self._ahead = Ahead(path, self.objects, awaited, disk, patience)
         self._bursts = bursts
         self._genesis_root = self._snapshots.trees.open(self._snapshots.commit(_GENESIS).tree)
 
@@ -292,41 +295,46 @@ class GitLedger:
         """One attempt for all runs in `waiting`; those that are settled leave it."""
         if self._go_on(entries, waiting, outcomes):
             return
-        with self._writing(waiting) as barrier, self.objects.gathering() as batch:
-            ahead = self._bursts and len(waiting) == 1 and self._ahead.takes(entries, partial(self._tip, writing=True))
-            if not ahead:
-                self._ahead.land(waiting)
-            plans = [
-                self._plan_living(run_id, [entries[position] for position in positions], batch.write)
-                for run_id, positions in waiting.items()
-            ]
-            if ahead and not fits(batch):
-                self._ahead.land(waiting)
-                ahead = False
-            moved = self._record_ahead(plans[0], batch) if ahead else self._move(plans, batch, barrier)
+        with self._writing(waiting) as barrier:
+            if self._bursts and len(waiting) == 1 and self._ahead.takes(entries, partial(self._tip, writing=True)):
+                self._record_ahead(entries, waiting, outcomes)
+            if not waiting:
+                return
+            self._ahead.land(waiting)
+            with self.objects.gathering() as batch:
+                plans = [
+                    self._plan_living(run_id, [entries[position] for position in positions], batch.write)
+                    for run_id, positions in waiting.items()
+                ]
+                moved = self._move(plans, batch, barrier)
         for plan, done in zip(plans, moved, strict=True):
             if done:
                 outcomes.update(zip(waiting.pop(plan.run_id), plan.outcomes, strict=True))
 
     def _go_on(self, entries: Sequence[Entry], waiting: dict[str, list[int]], outcomes: dict[int, Outcome]) -> bool:
         """The same for a run whose burst is open: nobody else adds to it meanwhile, so no other lock is needed."""
-        if len(waiting) != 1:
-            return False
+        with self._ahead.guard, disk_errors(self.path):
+            return self._ahead.goes_on(entries) and self._record_ahead(entries, waiting, outcomes)
+
+    def _record_ahead(
+        self, entries: Sequence[Entry], waiting: dict[str, list[int]], outcomes: dict[int, Outcome]
+    ) -> bool:
+        """The same for one run in a burst: durable, and git has it soon. False for what no burst takes."""
         (run_id,) = waiting
-        with self._ahead.guard:
-            if not self._ahead.goes_on(entries):
-                return False
-            with disk_errors(self.path), self.objects.gathering() as batch:
-                plan = self._plan_living(run_id, entries, batch.write)
-                if not fits(batch) or not self._record_ahead(plan, batch)[0]:
+        ahead = self._ahead
+        with ahead.guard, self.objects.gathering() as batch, ahead.recording(run_id, batch) as recording:
+            plan = self._plan_living(run_id, entries, batch.write, recording.note)
+            if plan.after:
+                if not recording.counts(plan.after.tip.hex()):
                     return False
+                self._added(run_id, plan.old, plan.after)
         outcomes.update(zip(waiting.pop(run_id), plan.outcomes, strict=True))
         return True
 
-    def _plan_living(self, run_id: str, entries: Sequence[Entry], write: Write) -> Plan:
+    def _plan_living(self, run_id: str, entries: Sequence[Entry], write: Write, note: Note | None = None) -> Plan:
         tip = self._trust.current(run_id, self._tip(run_id, writing=True))
         # A sealed run has ended, so `admit` records nothing for it and the missing ref stays missing.
-        return self._planner.plan(self._snapshot(run_id, tip), tip, entries, write)
+        return self._planner.plan(self._snapshot(run_id, tip), tip, entries, write, note=note)
 
     def _move(self, plans: Sequence[Plan], batch: Batch, barrier: Barrier) -> list[bool]:
         """Move the refs of all plans that add something, behind one barrier; False where the ref had moved."""
@@ -342,15 +350,6 @@ class GitLedger:
             if plan.after and moved[plan.run_id]:
                 self._added(plan.run_id, plan.old, plan.after)
         return [moved.get(plan.run_id, True) for plan in plans]
-
-    def _record_ahead(self, plan: Plan, batch: Batch) -> list[bool]:
-        """The same for a run in a burst: durable, and git has it soon."""
-        if plan.after:
-            assert plan.old  # a burst goes on from a commit of ours
-            if not self._ahead.record(plan.run_id, plan.old, plan.after.tip.hex(), batch):
-                return [False]
-            self._added(plan.run_id, plan.old, plan.after)
-        return [True]
 
     def _added(self, run_id: str, old: str | None, after: Snapshot) -> None:
         tip = after.tip.hex()
