@@ -9,7 +9,7 @@ import subprocess
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from hermes_workflows.clock import SystemClock
 from hermes_workflows.core import layout
@@ -24,6 +24,7 @@ BATCH = 500
 PACKED_EVERY = 10_000
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 BY = Author("workflow")
+CODE = "66827d58b1ea"
 
 
 def ledger_in(folder: Path, durability: Any = "power") -> closing[GitLedger]:
@@ -37,40 +38,64 @@ def run_name(number: int) -> str:
     return f"run-{number:06}"
 
 
-def started(ledger: GitLedger, number: int, runs: int, days: int = 30) -> str:
+class Begun(NamedTuple):
+    """A run, and when it was started. Its number is its input: as in life, no two runs have a receipt in common."""
+
+    number: int
+    moment: datetime
+
+    @property
+    def name(self) -> str:
+        return run_name(self.number)
+
+    def after(self, steps: int) -> datetime:
+        return self.moment + timedelta(milliseconds=steps)
+
+
+def started(ledger: GitLedger, number: int, runs: int, days: int = 30) -> Begun:
     """Start a run on its day: `runs` of them are spread evenly over `days`."""
-    moment = BEGIN + timedelta(days=number * days // runs)
+    run = Begun(number, BEGIN + timedelta(days=number * days / runs))
     receipt = RunStarted(
         key="",
         request=RunRequest(workflow="bench:nothing", input={"number": number}),
-        execution=Execution(started_at=moment, workspace=ledger.home),
+        execution=Execution(started_at=run.moment, workspace=ledger.home, code=CODE, python="3.11"),
         path=layout.RUN,
     )
-    ledger.create(Entry(run_name(number), (draft(receipt, BY),)), moment.strftime("%Y-%m-%d"))
-    return run_name(number)
+    ledger.create(Entry(run.name, (draft(receipt, BY),)), run.moment.strftime("%Y-%m-%d"))
+    return run
 
 
-def step_of(run_id: str, number: int) -> Entry:
+def step_of(run: Begun, number: int) -> Entry:
     key = "increment" if number == 1 else f"increment-{number}"
-    request: dict[str, Any] = {"function": "workflows:increment", "arguments": {"value": number - 1}}
+    value = run.number + number
+    request: dict[str, Any] = {"function": "workflows:increment", "arguments": {"value": value - 1}}
+    execution = Execution(
+        requested_after=number - 1,
+        attempt=1,
+        operation_id=f"{run.name}/{key}",
+        runner="bench",
+        started_at=run.after(number - 1),
+        finished_at=run.after(number),
+        duration_seconds=0.001,
+        code=CODE,
+    )
     receipt = CallReceipt(
         kind="step",
         key=key,
         status="completed",
         fingerprint=fingerprint("step", request),
         request=request,
-        output=number,
-        execution=Execution(finished_at=BEGIN, runner="bench"),
+        output=value,
+        execution=execution,
         path=layout.step(key),
     )
-    return Entry(run_id, (draft(receipt, Author("step")),))
+    return Entry(run.name, (draft(receipt, Author("step")),))
 
 
-def end_of(run_id: str) -> Entry:
-    receipt = RunEnded(
-        key="", status="completed", output=run_id, execution=Execution(finished_at=BEGIN), path=layout.RESULT
-    )
-    return Entry(run_id, (draft(receipt, BY),))
+def end_of(run: Begun, steps: int = 0) -> Entry:
+    execution = Execution(runner="bench", finished_at=run.after(steps), duration_seconds=steps / 1000, code=CODE)
+    receipt = RunEnded(key="", status="completed", output=run.name, execution=execution, path=layout.RESULT)
+    return Entry(run.name, (draft(receipt, BY),))
 
 
 def make(folder: Path, runs: int, *, steps: int = 0, days: int = 30, packed: bool = False) -> None:
@@ -78,12 +103,12 @@ def make(folder: Path, runs: int, *, steps: int = 0, days: int = 30, packed: boo
     loose = 0
     for begin in range(0, runs, BATCH):
         with ledger_in(folder, "process") as ledger:
-            names = [started(ledger, number, runs, days) for number in range(begin, min(begin + BATCH, runs))]
+            made = [started(ledger, number, runs, days) for number in range(begin, min(begin + BATCH, runs))]
             for number in range(1, steps + 1):
-                ledger.append([step_of(name, number) for name in names])
-            ledger.append([end_of(name) for name in names])
+                ledger.append([step_of(run, number) for run in made])
+            ledger.append([end_of(run, steps) for run in made])
             ledger.seal(keep=100)
-        loose += len(names) * (steps + 2)
+        loose += len(made) * (steps + 2)
         if packed and loose >= PACKED_EVERY:
             pack(folder)
             loose = 0
