@@ -95,6 +95,29 @@ def test_what_a_copy_does_not_deliver_is_done_here(tmp_path: Path, end: str) -> 
     assert told_by(tmp_path, program) == list(range(20))
 
 
+@pytest.mark.parametrize("told", ["", "os.write(hands.telling, hands._HEADER.pack(part, 100) + b'x')"])
+def test_what_a_copy_was_stopped_at_is_done_here(tmp_path: Path, told: str) -> None:
+    program = f"""
+        be_one = hands._be_one
+
+        def telling(do, tickets, pipe):
+            hands.telling = pipe
+            be_one(do, tickets, pipe)
+
+        hands._be_one = telling
+
+        def work(part):
+            met()
+            if os.getpid() != one:
+                {told}
+                os.kill(os.getpid(), signal.SIGSTOP)
+            return part
+
+        print(json.dumps(sorted(several(work, 20))))
+    """
+    assert told_by(tmp_path, program) == list(range(20))
+
+
 def test_a_part_that_fails_fails_here(tmp_path: Path) -> None:
     program = """
         def work(part):

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NoReturn
 
@@ -33,6 +32,9 @@ if TYPE_CHECKING:
 MAX_BODIES = 1000
 # A look costs a `stat` for each source file; a step that does nothing takes a millisecond.
 LOOK_SECONDS = 0.05
+
+# What a body may do to the slice it runs in.
+_OF_A_BODY = (Divergence, SliceStopped, InvalidInput)
 
 
 class CannotAdvance(Exception):
@@ -170,18 +172,22 @@ class Bodies:
         if held is not None and self._outdated(held):
             self.drop(run_id)
             held = None
-        with self._giving_up(run_id):
+        try:
             if held is None:
                 return self._rebuild(run_id)
             self._held.move_to_end(run_id)
             self._catch_up(held)
+        except _OF_A_BODY as error:
+            raise self._why(run_id, error) from error
         return held
 
     def deliver(self, held: Held) -> None:
         """Give the body what it has not seen of what this process knows. Raises CannotAdvance."""
         if held.pending:
-            with self._giving_up(held.run_id):
+            try:
                 self._decider.run(lambda: _deliver(held), held.run_id)
+            except _OF_A_BODY as error:
+                raise self._why(held.run_id, error) from error
 
     def absorb(self, held: Held, appended: Appended) -> None:
         """Take over what was just appended, and what others appended before it."""
@@ -190,15 +196,16 @@ class Bodies:
         else:
             held.absorb(*self._workspace.ledger.read(held.run_id, since=held.head.tip))
 
-    def give_up(self, run_id: str, stopped: HermesError) -> NoReturn:
+    def give_up(self, run_id: str, stopped: SliceStopped) -> NoReturn:
         """What becomes of a run whose slice was stopped in another thread. Raises CannotAdvance."""
-        with self._giving_up(run_id):
-            raise stopped
+        raise self._why(run_id, stopped) from stopped
 
     def cut_off(self, held: Held, why: str) -> None:
         """End a cancelled run without the rest of its cleanup. Raises CannotAdvance."""
-        with self._giving_up(held.run_id):
+        try:
             held.decided(self._decider.run(lambda: held.live.cut_off(why), held.run_id))
+        except _OF_A_BODY as error:
+            raise self._why(held.run_id, error) from error
 
     def drop(self, run_id: str) -> None:
         held = self._held.pop(run_id, None)
@@ -288,22 +295,18 @@ class Bodies:
             code = self.code_of(started.request.workflow)
             raise CannotAdvance(kind, error.message, error.hint or "", code=code) from error
 
-    @contextmanager
-    def _giving_up(self, run_id: str) -> Iterator[None]:
-        """What a body may do to the slice it runs in, as a reason not to advance its run."""
-        try:
-            yield
-        except Divergence as error:
-            raise self._gave_up(run_id, "divergence", error) from error
-        except SliceStopped as error:
-            if error.running and (held := self._held.pop(run_id, None)) is not None:
-                # Its thread stands in the body: nobody may touch it, and its calls are refused from now on.
-                held.live.evicting = True
-                self._abandoned.append(held)
-                raise CannotAdvance("blocked", error.message, error.hint or "", code=held.loaded.code) from error
-            raise self._gave_up(run_id, "blocked", error) from error
-        except InvalidInput as error:
-            raise self._gave_up(run_id, "input", error) from error
+    def _why(self, run_id: str, error: Divergence | SliceStopped | InvalidInput) -> CannotAdvance:
+        """One of `_OF_A_BODY`, as a reason not to advance its run."""
+        if isinstance(error, Divergence):
+            return self._gave_up(run_id, "divergence", error)
+        if isinstance(error, InvalidInput):
+            return self._gave_up(run_id, "input", error)
+        if error.running and (held := self._held.pop(run_id, None)) is not None:
+            # Its thread stands in the body: nobody may touch it, and its calls are refused from now on.
+            held.live.evicting = True
+            self._abandoned.append(held)
+            return CannotAdvance("blocked", error.message, error.hint or "", code=held.loaded.code)
+        return self._gave_up(run_id, "blocked", error)
 
     def _gave_up(self, run_id: str, kind: str, error: HermesError) -> CannotAdvance:
         held = self._held.get(run_id)

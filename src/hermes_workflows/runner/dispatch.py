@@ -25,6 +25,7 @@ from .wanting import Wanting
 
 if TYPE_CHECKING:
     from ..workspace import Workspace
+    from .slices import SliceStopped
 
 _UNWANTED = "the workflow no longer waits for it"
 
@@ -126,7 +127,7 @@ class Dispatcher:
         lease = self.records.burst.goes_on(finished.lease, call.key, self.records.pending)
         return (lease, self._begun(lease, held, call)) if lease else None
 
-    def give_up(self, run_id: str, stopped: HermesError) -> None:
+    def give_up(self, run_id: str, stopped: SliceStopped) -> None:
         """In place of the thread that recorded a result, and was left behind in the slice that came after."""
         self._tried(Work(run_id, "workflow"), lambda: self.records.bodies.give_up(run_id, stopped))
 
@@ -135,9 +136,7 @@ class Dispatcher:
     def turn(self, free: int, budget: int | None) -> int:
         """Write what is pending, claim work, advance runs, start executors; returns how many rows were claimed.
 
-        `free` are the executors it may use.
-
-        One transaction: results that come meanwhile, and signals, are looked at between two turns.
+        `free` are the executors it may use. One transaction: what comes meanwhile is looked at between two turns.
         """
         if self._backoff.waits:
             return 0

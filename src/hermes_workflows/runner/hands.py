@@ -2,7 +2,10 @@
 
 A copy is a fork, which needs nothing imported or opened again. It is only made of a process of one thread, and on
 Linux; elsewhere, and where there is one processor, the work is done here. Whatever a copy does not deliver, because it
-was killed or something failed, is done here as well: so failures are told by this process and by nobody else.
+was killed or stopped or something failed, is done here as well: so failures are told by this process and by nobody else.
+
+`ProcessPoolExecutor` takes 6 to 9 % longer to have an index of 100,000 receipts made on two processors (2.68 and 2.75 s,
+with two processes or one beside this; 2.52 s here), before anything is done about processes that die or are stopped.
 """
 
 from __future__ import annotations
@@ -33,6 +36,8 @@ _TICKET = struct.Struct("=L")
 _HEADER = struct.Struct("=LQ")
 # What a copy has made waits in its pipe while this process is busy with a part of its own.
 _PIPE_BYTES = 1 << 20
+# Seconds of silence after which a copy is looked at.
+_SILENCE = 0.5
 _ENDING = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -106,6 +111,7 @@ class _Copy(Generic[R]):
 
     def __init__(self, do: Callable[[int], list[R]], tickets: int) -> None:
         self._pipe, writing = os.pipe()
+        self._told = bytearray()
         with contextlib.suppress(OSError):
             fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
         # Not between a fork and its first step: it would be taken for an end of this process, by both of them.
@@ -122,22 +128,31 @@ class _Copy(Generic[R]):
             signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
     def delivered(self, *, wait: bool) -> Iterator[tuple[int, list[R]]]:
-        """What it has made by now, or all that it makes until it ends."""
-        while wait or select.select([self._pipe], [], [], 0)[0]:
-            header = self._read(_HEADER.size)
-            number, size = _HEADER.unpack(header) if header else (0, 0)
-            if not (data := self._read(size)):
-                return
-            yield number, pickle.loads(data)
+        """What it has made by now, or all that it makes until it ends or is stopped."""
+        while self._has_told(wait=wait) and (some := os.read(self._pipe, _PIPE_BYTES)):
+            self._told += some
+            yield from self._whole()
 
-    def _read(self, size: int) -> bytes:
-        """So many bytes, none when it has ended before."""
-        data = bytearray()
-        while len(data) < size:
-            if not (some := os.read(self._pipe, size - len(data))):
-                return b""
-            data += some
-        return bytes(data)
+    def _has_told(self, *, wait: bool) -> bool:
+        while not select.select([self._pipe], [], [], _SILENCE if wait else 0)[0]:
+            if not wait or self._is_stopped():
+                return False
+        return True
+
+    def _is_stopped(self) -> bool:
+        """By a signal: nobody knows whether it will ever go on."""
+        return os.waitid(os.P_PID, self._process, os.WSTOPPED | os.WNOHANG | os.WNOWAIT) is not None
+
+    def _whole(self) -> Iterator[tuple[int, list[R]]]:
+        """What has come of it in full. The rest stays: it comes in pieces, and may be stopped between two of them."""
+        while len(self._told) >= _HEADER.size:
+            number, size = _HEADER.unpack_from(self._told)
+            end = _HEADER.size + size
+            if len(self._told) < end:
+                return
+            made = pickle.loads(self._told[_HEADER.size : end])
+            del self._told[:end]
+            yield number, made
 
     def end(self) -> None:
         os.close(self._pipe)

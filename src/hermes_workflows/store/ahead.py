@@ -106,7 +106,7 @@ class Ahead:
         run_id = entries[0].run_id
         if run_id in self._bursts:
             return self.goes_on(entries)
-        if any(entry.run_id != run_id or not _are_results(entry) for entry in entries):
+        if not _are_results(entries, run_id):
             return False
         last, when = self._newest.get(run_id, ("", 0.0))
         return bool(last) and self._patience.monotonic() - when < BEGINS_WITHIN and tip(run_id) == last
@@ -116,7 +116,7 @@ class Ahead:
         burst = self._bursts.get(entries[0].run_id)
         if burst is None or burst.taken or burst.is_full:
             return False
-        return all(entry.run_id == burst.run_id and _are_results(entry) for entry in entries)
+        return _are_results(entries, burst.run_id)
 
     def added(self, run_id: str, tip: str) -> None:
         """We have just put the run to `tip`."""
@@ -279,7 +279,13 @@ def _forked() -> None:
 os.register_at_fork(after_in_child=_forked)
 
 
-def _are_results(entry: Entry) -> bool:
-    """What calls came to. A decision, a question, an end: of these git has each before it counts as recorded."""
-    places = [layout.place(draft.path) for draft in entry.drafts]
-    return entry.decided_at is None and all(place and place.family in _FAMILIES for place in places)
+def _are_results(entries: Sequence[Entry], run_id: str) -> bool:
+    """What calls of one run came to. A decision, a question, an end: git has each before it counts as recorded."""
+    for entry in entries:
+        if entry.run_id != run_id or entry.decided_at is not None:
+            return False
+        for draft in entry.drafts:
+            place = layout.place(draft.path)
+            if place is None or place.family not in _FAMILIES:
+                return False
+    return True

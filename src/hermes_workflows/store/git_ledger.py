@@ -145,7 +145,9 @@ class GitLedger:
             return None
         known = self._snapshots.known(bytes.fromhex(found))
         head = known.head() if known else self._snapshots.locate(bytes.fromhex(found)).head
-        return replace(head, sealed=tip is None) if head.run_id == run_id else None
+        if head.run_id != run_id:
+            return None
+        return head if tip else replace(head, sealed=True)
 
     def ahead(self) -> Container[str]:
         return self._ahead.runs()

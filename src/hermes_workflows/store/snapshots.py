@@ -51,9 +51,14 @@ class Snapshot:
     sealed: bool = False
     seq: int | None = None
 
-    @cached_property
+    @property
     def last_seq(self) -> int:
-        return self.store.last_seq(self) if self.seq is None else self.seq
+        # Whoever appends knows it, and a cached property takes a lock when it is first asked.
+        return self._last_seq if self.seq is None else self.seq
+
+    @cached_property
+    def _last_seq(self) -> int:
+        return self.store.last_seq(self)
 
     def content(self, path: str) -> bytes | None:
         item = self._find(path)
