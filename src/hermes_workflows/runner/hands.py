@@ -2,10 +2,10 @@
 
 A copy is a fork, which needs nothing imported or opened again. It is only made of a process of one thread, and on
 Linux; elsewhere, and where there is one processor, the work is done here. Whatever a copy does not deliver, because it
-was killed or stopped or something failed, is done here as well: so failures are told by this process and by nobody else.
+was killed or stopped or something failed, is done here as well: so failures are told by this process and nobody else.
 
-`ProcessPoolExecutor` takes 6 to 9 % longer to have an index of 100,000 receipts made on two processors (2.68 and 2.75 s,
-with two processes or one beside this; 2.52 s here), before anything is done about processes that die or are stopped.
+`ProcessPoolExecutor` needs 6 to 9 % more time for an index of 100,000 receipts on two processors (2.68 and 2.75 s, with
+two processes or with one beside this; 2.52 s so), and still leaves it to us what becomes of those that die or stop.
 """
 
 from __future__ import annotations
