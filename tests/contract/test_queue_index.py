@@ -167,8 +167,8 @@ def test_an_older_row_that_arrives_late_changes_nothing(shop: Shop) -> None:
 
 
 def test_the_tips_of_all_runs_are_told_at_once(shop: Shop) -> None:
-    shop.put(run("a", tip="t1"), replace(run("b", tip="t2"), sealed=True))
-    assert shop.queue.tips() == {"a": ("t1", False), "b": ("t2", True)}
+    shop.put(run("a", seq=3, tip="t1"), replace(run("b", seq=4, tip="t2"), sealed=True))
+    assert shop.queue.tips() == {"a": ("t1", False, 3), "b": ("t2", True, 4)}
 
 
 def test_run_ids_are_found_by_their_beginning(shop: Shop) -> None:

@@ -20,7 +20,7 @@ from ..core.summary import summarize
 from ..core.timestamps import render_time
 from ..errors import Conflict, HermesError, IntegrityError, InvalidInput, NotFound
 from .ports import Head, Ledger
-from .queue_port import Change, Indexed, Queue, ReviewRow, Work
+from .queue_port import Change, Indexed, Known, Queue, ReviewRow, Work
 from .rows import OPEN, carried, standing_of
 
 _NAME = "index"
@@ -50,8 +50,7 @@ def alone(work: Callable[[P], R], parts: Sequence[P], carry: Callable[[R], R]) -
 class IndexQueue(Queue, Protocol):
     """What an index must answer beyond the queue port."""
 
-    def tips(self) -> dict[str, tuple[str, bool]]: ...
-    def seqs(self) -> dict[str, int]: ...
+    def tips(self) -> dict[str, Known]: ...
     def matching(self, prefix: str, limit: int = 10) -> list[str]: ...
     def started_from(self, run_id: str) -> list[str]: ...
     def stamp(self) -> str: ...
@@ -152,7 +151,7 @@ def refresh(ledger: Ledger, queue: Queue, run_id: str) -> Indexed | None:
         return None
     if head is None:
         return known
-    if known is not None and (known.tip, known.sealed) == (head.tip, head.sealed):
+    if _is_current(known, head):
         return known
     found = _read(ledger, known, head)
     rewound = known is not None and known.summary.seq > found.summary.seq
@@ -196,9 +195,9 @@ def rebuild(ledger: Ledger, queue: IndexQueue, share: Share = alone) -> Refreshe
 
 def _compare(ledger: Ledger, queue: IndexQueue, again: Share | None = None) -> Refreshed:
     # The rows first, as above. All at once: a row of its own for each takes as long as reading the run.
-    seqs = queue.seqs() if again else {}
     tips, ahead, heads = queue.tips(), ledger.ahead(), {head.run_id: head for head in ledger.heads()}
-    put_back = tuple(_restored(ledger, queue, {run: tip for run, (tip, _) in tips.items() if run not in ahead}, heads))
+    settled = {run_id: known for run_id, known in tips.items() if run_id not in ahead}
+    put_back = tuple(_restored(ledger, queue, settled, heads))
     if put_back:
         heads = {head.run_id: head for head in ledger.heads()}
     vanished = [run_id for run_id in tips if not (run_id in heads or run_id in ahead) and _is_gone(ledger, run_id)]
@@ -208,12 +207,16 @@ def _compare(ledger: Ledger, queue: IndexQueue, again: Share | None = None) -> R
     if again:
         moved = [*heads.values()]
         for found in again(partial(_at_tips, ledger), _parts(moved), Found.carried):
-            _put_anew(ledger, queue, [*found.rows, *_by_name(ledger, found.left, unreadable)], seqs, ahead)
+            _put_anew(ledger, queue, [*found.rows, *_by_name(ledger, found.left, unreadable)], tips, ahead)
     else:
-        moved = [head for head in heads.values() if tips.get(head.run_id) != (head.tip, head.sealed)]
+        moved = [head for head in heads.values() if not _is_current(tips.get(head.run_id), head)]
         for part in _parts(moved):
             _put_grown(ledger, queue, part, unreadable)
     return Refreshed(len(vanished) + len(moved) - len(unreadable), unreadable, put_back)
+
+
+def _is_current(known: Indexed | Known | None, head: Head) -> bool:
+    return known is not None and (known.tip, known.sealed) == (head.tip, head.sealed)
 
 
 def _parts(heads: Iterable[Head]) -> list[list[Head]]:
@@ -223,10 +226,10 @@ def _parts(heads: Iterable[Head]) -> list[list[Head]]:
 
 
 def _put_anew(
-    ledger: Ledger, queue: Queue, rows: Sequence[Indexed], seqs: Mapping[str, int], ahead: Container[str]
+    ledger: Ledger, queue: Queue, rows: Sequence[Indexed], tips: Mapping[str, Known], ahead: Container[str]
 ) -> None:
     runs = [standing_of(row) for row in rows]
-    shorter = {run.run_id for run in runs if seqs.get(run.run_id, -1) > run.seq}
+    shorter = {run.run_id for run in runs if (known := tips.get(run.run_id)) and known.seq > run.seq}
     # Of these git lacks the end of a burst, which their rows have.
     behind = {run_id for run_id in shorter if run_id in ahead}
     _put(
@@ -252,8 +255,8 @@ def _put_grown(ledger: Ledger, queue: Queue, heads: Iterable[Head], unreadable: 
     _put(ledger, queue, rows, rewound)
 
 
-def _restored(ledger: Ledger, queue: IndexQueue, tips: Mapping[str, str], heads: Mapping[str, Head]) -> Iterator[str]:
-    for run_id, tip in tips.items():
+def _restored(ledger: Ledger, queue: IndexQueue, tips: Mapping[str, Known], heads: Mapping[str, Head]) -> Iterator[str]:
+    for run_id, (tip, _, _) in tips.items():
         head = heads.get(run_id)
         if (head is None or head.tip != tip) and (known := queue.indexed(run_id)) and _put_back(ledger, known):
             yield run_id

@@ -11,7 +11,7 @@ from ..core.summary import ENDED
 from . import sql
 from .held import is_past
 from .liveness import Process
-from .queue_port import Counts, InboxPage, Indexed, ReviewRow, RunnerRow, Stuck, Took
+from .queue_port import Counts, InboxPage, Indexed, Known, ReviewRow, RunnerRow, Stuck, Took
 from .rows import (
     indexed_of,
     merged,
@@ -100,12 +100,8 @@ def lately(connection: Connection, workflow: str, limit: int) -> list[Took]:
     return [Took(row["started_at"], row["finished_at"], load(row["usage"] or "{}")) for row in rows]
 
 
-def tips(connection: Connection) -> dict[str, tuple[str, bool]]:
-    return {run_id: (tip, bool(sealed)) for run_id, tip, sealed in connection.execute(sql.TIPS)}
-
-
-def seqs(connection: Connection) -> dict[str, int]:
-    return dict(map(tuple, connection.execute(sql.SEQS)))
+def tips(connection: Connection) -> dict[str, Known]:
+    return {run_id: Known(tip, bool(sealed), seq) for run_id, tip, sealed, seq in connection.execute(sql.TIPS)}
 
 
 def matching(connection: Connection, prefix: str, limit: int) -> list[str]:

@@ -14,7 +14,20 @@ from .held import Held
 from .liveness import Process
 from .memory_index import MemoryIndex
 from .memory_work import MemoryHolder, MemoryWork
-from .queue_port import Change, Counts, InboxPage, Indexed, Lease, ReviewRow, RunnerRow, Stuck, Took, Work, WorkRow
+from .queue_port import (
+    Change,
+    Counts,
+    InboxPage,
+    Indexed,
+    Known,
+    Lease,
+    ReviewRow,
+    RunnerRow,
+    Stuck,
+    Took,
+    Work,
+    WorkRow,
+)
 from .rows import OPEN
 from .wanted import EVERY, Wanted, WantedReviews
 from .work_table import Answer, Moment
@@ -140,13 +153,10 @@ class MemoryQueue:
         with self._tables.lock:
             return self._tables.index.lately(workflow, limit)
 
-    def tips(self) -> dict[str, tuple[str, bool]]:
+    def tips(self) -> dict[str, Known]:
         with self._tables.lock:
-            return {run_id: (row.tip, row.sealed) for run_id, row in self._tables.index.runs.items()}
-
-    def seqs(self) -> dict[str, int]:
-        with self._tables.lock:
-            return {run_id: row.summary.seq for run_id, row in self._tables.index.runs.items()}
+            rows = self._tables.index.runs
+            return {run_id: Known(row.tip, row.sealed, row.summary.seq) for run_id, row in rows.items()}
 
     def started_from(self, run_id: str) -> list[str]:
         with self._tables.lock:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from ..core.summary import RunSummary
 from .wanted import EVERY, Wanted, WantedReviews
@@ -78,6 +78,14 @@ class Indexed:
     folder: str
     sealed: bool = False
     reviews: tuple[ReviewRow, ...] = ()
+
+
+class Known(NamedTuple):
+    """Where a run stands, as its row says."""
+
+    tip: str
+    sealed: bool
+    seq: int
 
 
 @dataclass(frozen=True)

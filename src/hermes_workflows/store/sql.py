@@ -172,8 +172,7 @@ SELECT tip, folder, sealed, summary, waiting_on FROM runs WHERE run_id IN (
     SELECT run_id FROM runs{where} ORDER BY started_at DESC, run_id DESC LIMIT :limit OFFSET :offset)
 ORDER BY started_at DESC, run_id DESC
 """
-TIPS = "SELECT run_id, tip, sealed FROM runs"
-SEQS = "SELECT run_id, seq FROM runs"
+TIPS = "SELECT run_id, tip, sealed, seq FROM runs"
 RUN_IDS_FROM = "SELECT run_id FROM runs WHERE run_id >= :prefix AND run_id < :beyond ORDER BY run_id LIMIT :limit"
 STARTED_FROM = "SELECT run_id FROM runs WHERE source = :run_id ORDER BY started_at, run_id"
 COUNTS = """

@@ -22,7 +22,20 @@ from . import index_table, work_table
 from .database import BUSY_SECONDS, Database, DatabaseGone, open_database, replace_database, translated
 from .held import Held
 from .liveness import Process
-from .queue_port import Change, Counts, InboxPage, Indexed, Lease, ReviewRow, RunnerRow, Stuck, Took, Work, WorkRow
+from .queue_port import (
+    Change,
+    Counts,
+    InboxPage,
+    Indexed,
+    Known,
+    Lease,
+    ReviewRow,
+    RunnerRow,
+    Stuck,
+    Took,
+    Work,
+    WorkRow,
+)
 from .room import is_suspect
 from .rows import standing_of
 from .wanted import EVERY, Wanted, WantedReviews
@@ -164,13 +177,9 @@ class SqliteQueue:
         """Ids of forks and reproductions of a run, oldest first."""
         return self._attempt(lambda connection: index_table.started_from(connection, run_id))
 
-    def tips(self) -> dict[str, tuple[str, bool]]:
-        """Every run's tip as the index knows it, and whether it is sealed."""
+    def tips(self) -> dict[str, Known]:
+        """Where every run stands as the index knows it."""
         return self._attempt(index_table.tips)
-
-    def seqs(self) -> dict[str, int]:
-        """Every run's newest receipt as the index knows it."""
-        return self._attempt(index_table.seqs)
 
     def reviews(self, *, run_id: str | None = None, status: str | None = None) -> list[ReviewRow]:
         return self._attempt(lambda connection: index_table.reviews(connection, run_id, status))
