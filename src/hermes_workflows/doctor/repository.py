@@ -52,9 +52,10 @@ def _locks(receipts: Path, mender: Mender, clock: Clock) -> Iterator[Finding]:
         yield Finding("problem", what, hint, repair=partial(mender.sweep, lock))
     for path, age in damage.bursts_kept(receipts, clock.now().timestamp()):
         what = f"{path} has held receipts that git does not have yet for {lasting(age)}"
-        yield Finding(
-            "warning", what, "any command puts them in, unless their runner is suspended: let it go on, or end it"
+        hint = (
+            "any command puts them in, unless their runner is suspended (let it go on, or end it) or of another version"
         )
+        yield Finding("warning", what, f"{hint} (run that one once more)")
 
 
 def _refs(paths: DatabasePaths, mender: Mender) -> Iterator[Finding]:
