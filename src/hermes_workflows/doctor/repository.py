@@ -53,9 +53,10 @@ def _locks(receipts: Path, mender: Mender, clock: Clock) -> Iterator[Finding]:
     for path, age in damage.bursts_kept(receipts, clock.now().timestamp()):
         what = f"{path} has held receipts that git does not have yet for {lasting(age)}"
         hint = (
-            "any command puts them in, unless their runner is suspended (let it go on, or end it) or of another version"
+            "any command puts them in, unless their runner is suspended (let it go on, or end it) or another version "
+            "of this program has recorded them (run that one once more)"
         )
-        yield Finding("warning", what, f"{hint} (run that one once more)")
+        yield Finding("warning", what, hint)
 
 
 def _refs(paths: DatabasePaths, mender: Mender) -> Iterator[Finding]:
