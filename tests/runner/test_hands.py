@@ -37,14 +37,18 @@ from hermes_workflows.runner import hands
 hands._processors = lambda: 2
 one = os.getpid()
 reading, writing = os.pipe()
+begun, begins = os.pipe()
 
 def several(work, count):
     return hands.several(work, range(count), lambda made: made)
 
 def met(wanted=1):
-    # Of the first part that is done here, the end waits until the copy has taken so many.
+    # The copy goes on when a part is done here, too; the end of that one waits until the copy has taken so many.
     if os.getpid() != one:
         os.write(writing, b".")
+        os.read(begun, 1)
+    elif not met.taken:
+        os.write(begins, 1000 * b".")
     while os.getpid() == one and len(met.taken) < wanted:
         met.taken += os.read(reading, 1)
 

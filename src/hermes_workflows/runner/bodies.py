@@ -13,8 +13,6 @@ from ..core.divergence import AnyCall, explain
 from ..core.history import fold
 from ..core.layout import Role
 from ..core.live import Decision, End, LiveRun, rebuild
-from ..core.outline import Outline
-from ..core.readme import outline_of, tells
 from ..core.receipts import Receipt, RunStarted
 from ..core.summary import RunSummary, summarize
 from ..errors import Divergence, HermesError, InvalidInput
@@ -22,6 +20,7 @@ from ..loader import CannotLoad, LoadedWorkflow
 from ..starting import source_files
 from ..store.ports import Appended, Head
 from ..store.queue_port import PAUSED
+from .account import Account
 from .reusing import Then, recorded_then
 from .slices import Decider, SliceStopped
 
@@ -71,15 +70,15 @@ class Held:
     """A run this process has the body of.
 
     `pending` are receipts that are committed and not delivered yet, `unindexed` those whose inbox rows are not
-    written, `telling` and `outline` what the run's README is made of. `unoffered` and `unwithdrawn` are what
-    decisions want from the queue and have not got. `sources` are the files of this code, while it has not written to
-    the run yet. `then` is what is known of the run that this one reproduces.
+    written. `unoffered` and `unwithdrawn` are what decisions want from the queue and have not got. `sources` are the
+    files of this code, while it has not written to the run yet. `then` is what is known of the run that this one
+    reproduces.
     """
 
     live: LiveRun
     loaded: LoadedWorkflow
     head: Head
-    summary: RunSummary
+    account: Account
     pending: deque[Receipt] = field(default_factory=deque)
     unindexed: list[Receipt] = field(default_factory=list)
     unoffered: dict[str, AnyCall] = field(default_factory=dict)
@@ -88,8 +87,6 @@ class Held:
     then: Then = field(default_factory=Then)
     attempts: dict[str, int] = field(default_factory=dict)
     closed: list[str] = field(default_factory=list)
-    telling: list[Receipt] = field(default_factory=list)
-    outline: Outline = field(default_factory=lambda: outline_of(()))
     indexed: str | None = None
     looked_at: float = 0.0
     end_deadline: float | None = None
@@ -104,17 +101,20 @@ class Held:
     def run_id(self) -> str:
         return self.live.run_id
 
+    @property
+    def summary(self) -> RunSummary:
+        return self.account.summary
+
     def asked(self, key: str) -> Receipt | None:
         """The request of a review that nobody has answered."""
         return self.live.noted.get(layout.request(key)) if key in self.summary.open_reviews else None
 
     def absorb(self, head: Head, receipts: Iterable[Receipt]) -> None:
-        """Committed receipts, in order: counted at once, delivered with the next decision."""
+        """Committed receipts, in order, which are delivered with the next decision."""
         new = list(receipts)
         self.head = head
-        self.summary = self.summary.apply(new)
+        self.account.add(new)
         self.pending.extend(new)
-        self.unindexed.extend(receipt for receipt in new if receipt.kind == "review")
         for each in new:
             self._remember(each)
 
@@ -122,12 +122,11 @@ class Held:
         execution = receipt.execution
         if execution.code == self.loaded.code:
             self.sources = {}
-        self.outline.add([receipt])
-        if tells(receipt):
-            self.telling.append(receipt)
-        if receipt.kind == "review" and receipt.role is Role.RESULT:
-            self.closed.append(receipt.key)
-        if receipt.kind in ("agent", "bash", "step") and receipt.role is Role.NOTE and execution.attempt:
+        if receipt.kind == "review":
+            self.unindexed.append(receipt)
+            if receipt.role is Role.RESULT:
+                self.closed.append(receipt.key)
+        elif receipt.kind in ("agent", "bash", "step") and receipt.role is Role.NOTE and execution.attempt:
             # What has only begun is the attempt that it names; the others were made.
             made = execution.attempt - (receipt.status == "started")
             self.attempts[receipt.key] = max(self.attempts.get(receipt.key, 0), made)
@@ -240,7 +239,7 @@ class Bodies:
         head = self._workspace.ledger.head(held.run_id)
         if head is not None and head.tip != held.head.tip:
             held.absorb(*self._workspace.ledger.read(held.run_id, since=held.head.tip))
-        if held.summary.ended:
+        if held.account.ended:
             self.drop(held.run_id)
             raise Over(held.summary)
         self.deliver(held)
@@ -261,7 +260,7 @@ class Bodies:
             secret=self._workspace.secret,
         )
         known = any(receipt.execution.code == loaded.code for receipt in receipts)
-        held = Held(live, loaded, head, RunSummary(run_id), sources={} if known else self._sources(loaded))
+        held = Held(live, loaded, head, Account(run_id), sources={} if known else self._sources(loaded))
         held.then = recorded_then(self._workspace.ledger, history.started)
         held.absorb(head, receipts)
         held.pending.clear()
@@ -319,7 +318,7 @@ class Bodies:
 
 def refuse_paused(held: Held) -> None:
     """Raises CannotAdvance for a run that somebody has paused; what its body has decided already is kept for later."""
-    if (paused := held.summary.paused) is not None:
+    if (paused := held.account.paused) is not None:
         raise CannotAdvance(
             PAUSED, f"paused by {paused['by']}", f"hermes-workflows resume {held.run_id}", code=held.loaded.code
         )

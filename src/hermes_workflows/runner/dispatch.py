@@ -329,7 +329,7 @@ class Dispatcher:
     def _current(self, run_id: str) -> Held:
         """The run's body; what others wrote is asked for once for all calls that were claimed together."""
         held = self.records.bodies.get(run_id)
-        if held is None or run_id not in self._asked or held.pending or held.summary.ended:
+        if held is None or run_id not in self._asked or held.pending or held.account.ended:
             held = self.records.bodies.current(run_id)
             self._asked.add(run_id)
         return held

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ..core import layout
-from ..core.readme import render
 from ..core.receipts import Draft
 from ..core.summary import RunSummary, summarize
 from ..core.timestamps import render_time
@@ -38,7 +37,7 @@ log = logging.getLogger("hermes_workflows.runner")
 
 @dataclass
 class Pending:
-    """A change that is being put together: one transaction when it is applied."""
+    """A change that is being put together: one transaction when it is applied. `moved` are runs without a row in it."""
 
     enter: list[Lease] = field(default_factory=list)
     finish: list[Lease] = field(default_factory=list)
@@ -46,11 +45,12 @@ class Pending:
     offer: list[Work] = field(default_factory=list)
     withdraw: list[tuple[str, str]] = field(default_factory=list)
     index: dict[str, Indexed] = field(default_factory=dict)
+    moved: dict[str, Held] = field(default_factory=dict)
     stuck: list[Stuck] = field(default_factory=list)
     unstuck: list[str] = field(default_factory=list)
 
     def __bool__(self) -> bool:
-        return bool(self.index) or self.is_urgent
+        return bool(self.index or self.moved) or self.is_urgent
 
     @property
     def is_urgent(self) -> bool:
@@ -96,6 +96,7 @@ class Records:
     def apply(self, claim: Claim | None) -> list[Lease]:
         """Write the pending change and claim work, in one transaction."""
         self.burst.tell(self.pending)
+        self._index_moved()
         change = self.pending.change(claim)
         self.pending = Pending()
         try:
@@ -119,7 +120,7 @@ class Records:
         """Of what this run has in the queue and in the index nothing may be there: have all of it written again."""
         held.unoffered = dict(held.live.outstanding)
         held.indexed = None
-        held.unindexed[:0] = [receipt for receipt in held.telling if receipt.kind == "review"]
+        held.unindexed = held.account.reviews
         held.watches_deadline = False
         self.pending.offer.append(Work(held.run_id, "workflow"))
         for key, moment in ((CLEANUP, held.cleanup_deadline), (END, held.end_deadline)):
@@ -159,9 +160,9 @@ class Records:
 
     def readme(self, held: Held, *drafts: Draft) -> Mapping[str, bytes]:
         """The run's README as it will be with these drafts, to travel in their commit."""
-        summary = held.summary
-        new = [draft.receipt.at(summary.seq + number) for number, draft in enumerate(drafts, 1)]
-        return {layout.README: render(summary.apply(new), [*held.telling, *new], held.outline.with_(new))}
+        seq = held.summary.seq
+        new = [draft.receipt.at(seq + number) for number, draft in enumerate(drafts, 1)]
+        return {layout.README: held.account.readme(new)}
 
     def append_results(self, drafts: Mapping[str, Sequence[Draft]]) -> None:
         """Commit what is ready, all runs with one durability barrier; index them and queue their next decision.
@@ -224,19 +225,25 @@ class Records:
             self.index(held)
 
     def index(self, held: Held) -> None:
-        """Put the run's row into the pending change, unless it stands there or in the index as it is."""
-        if held.indexed == held.head.tip:
-            return
-        held.indexed = held.head.tip
-        rows = tuple(review_rows(held.run_id, held.unindexed))
-        held.unindexed.clear()
-        self._put_index(Indexed(held.summary, held.head.tip, held.head.folder, reviews=rows))
+        """Have the run's row written with the pending change, unless it stands in the index as it is."""
+        if held.indexed != held.head.tip:
+            self.pending.moved[held.run_id] = held
+
+    def _index_moved(self) -> None:
+        """Put the rows of runs that went on into the pending change: once for all that they did since the last one."""
+        for held in self.pending.moved.values():
+            held.indexed = held.head.tip
+            rows = tuple(review_rows(held.run_id, held.unindexed))
+            held.unindexed.clear()
+            self._put_index(Indexed(held.summary, held.head.tip, held.head.folder, reviews=rows))
+        self.pending.moved.clear()
 
     def index_from_receipts(self, run_id: str) -> RunSummary:
         """The same for a run whose body nobody here holds."""
         head, receipts = self.workspace.ledger.read(run_id)
         summary = summarize(run_id, receipts)
         rows = tuple(review_rows(run_id, receipts))
+        self.pending.moved.pop(run_id, None)
         self._put_index(Indexed(summary, head.tip, head.folder, head.sealed, rows))
         return summary
 
@@ -260,6 +267,7 @@ def _joined(change: Change, newer: Pending) -> Pending:
         offer=[*change.offer, *newer.offer],
         withdraw=[*change.withdraw, *newer.withdraw],
         index={**{each.summary.run_id: each for each in change.index}, **newer.index},
+        moved=newer.moved,
         stuck=[*change.stuck, *newer.stuck],
         unstuck=[*change.unstuck, *newer.unstuck],
     )
