@@ -27,6 +27,7 @@ from ..errors import NewerSchema
 from . import peek
 from .adding import Addition
 from .flocks import let_go, open_to_lock
+from .links import names_of
 
 WANTED, REVOKED = ".wanted", ".revoked"
 """Beside a file: somebody waits for it; somebody has taken it from a writer that lives."""
@@ -54,6 +55,7 @@ class AheadFile:
         self._end = self._room = os.fstat(descriptor).st_size
         self._hash = b""
         self.path = path
+        self._revoked = path + REVOKED
 
     @classmethod
     def make(cls, repository: str, run_id: str) -> AheadFile:
@@ -167,7 +169,7 @@ class AheadFile:
     def is_ours(self) -> bool:
         """Whether what was recorded until now counts: nobody has taken the file away by force."""
         # Its one name is the one that we gave it: whoever took it would have removed that.
-        return os.fstat(self._descriptor).st_nlink > 0 and not os.access(self.path + REVOKED, os.F_OK)
+        return names_of(self._descriptor) > 0 and not os.access(self._revoked, os.F_OK)
 
     def remove(self) -> None:
         """Git has everything: the name goes, with the wish for it. The caller closes, which lets go of the lock.
