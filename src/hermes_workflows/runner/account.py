@@ -10,7 +10,7 @@ from ..core.receipts import Receipt
 from ..core.summary import RunSummary
 
 _MOST_WAITING = 256
-_RESULTS = ("step", "agent", "bash")
+_OF_CALLS = ("step", "agent", "bash")
 
 
 class Account:
@@ -27,8 +27,11 @@ class Account:
         self._waiting: list[Receipt] = []
 
     def add(self, receipts: Iterable[Receipt]) -> None:
-        self._waiting.extend(receipts)
-        if len(self._waiting) > _MOST_WAITING or not all(map(_is_of_a_call, self._waiting)):
+        of_calls = True
+        for receipt in receipts:
+            self._waiting.append(receipt)
+            of_calls = of_calls and receipt.kind in _OF_CALLS and receipt.role is Role.RESULT
+        if not of_calls or len(self._waiting) > _MOST_WAITING:
             self._count()
 
     @property
@@ -61,7 +64,3 @@ class Account:
             self._summary = self._summary.apply(waiting)
             self._outline.add(waiting)
             self._telling += filter(tells, waiting)
-
-
-def _is_of_a_call(receipt: Receipt) -> bool:
-    return receipt.kind in _RESULTS and receipt.role is Role.RESULT

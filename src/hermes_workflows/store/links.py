@@ -12,10 +12,11 @@ import os
 import sys
 from collections.abc import Callable
 
-# linux/stat.h, linux/fcntl.h: the structure has 256 bytes, and the number of names is its fifth word.
+# linux/stat.h, linux/fcntl.h. The structure has 256 bytes; its fifth word is the number of names.
 _EMPTY_PATH = 0x1000
 _NUMBER_OF_NAMES = 0x4
-_SIZE, _WHERE = 256, 16
+_Found = ctypes.c_uint32 * 64
+_WORD = 4
 
 
 def _find_statx() -> Callable[[int, bytes, int, int, object], int] | None:
@@ -36,8 +37,8 @@ _statx = _find_statx()
 def names_of(descriptor: int) -> int:
     """0 for a file that was removed. Raises OSError."""
     if _statx is not None:
-        found = ctypes.create_string_buffer(_SIZE)
+        found = _Found()
         if _statx(descriptor, b"", _EMPTY_PATH, _NUMBER_OF_NAMES, found) == 0:
-            return ctypes.c_uint32.from_buffer(found, _WHERE).value
+            return int(found[_WORD])
     # Also where a sandbox forbids it; what is wrong with the file, this says.
     return os.fstat(descriptor).st_nlink
