@@ -53,10 +53,10 @@ class Limits:
     blob_bytes: int = 20 << 20
 
 
-_DEFAULT_LIMITS = Limits()
+DEFAULT_LIMITS = Limits()
 
 
-def encode(value: Plain, blobs: dict[str, bytes], *, limits: Limits = _DEFAULT_LIMITS) -> Json:
+def encode(value: Plain, blobs: dict[str, bytes], *, limits: Limits = DEFAULT_LIMITS) -> Json:
     """The stored form of a value; long texts are added to `blobs` under their sha256.
 
     Raises `UnstorableValue` naming the place: NaN, infinities, lone surrogates, keys that are not text, integers of

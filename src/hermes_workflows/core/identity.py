@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..errors import UnstorableValue
-from .encoding import Limits, Plain, dumps, encode
+from .encoding import DEFAULT_LIMITS, Limits, Plain, dumps, encode
 from .fingerprints import fingerprint, of_bytes
 from .schemas import reduced_schema
 
@@ -19,9 +19,9 @@ from .schemas import reduced_schema
 _RECEIPT_MARGIN = 16 << 10
 
 
-def request_fingerprint(kind: str, request: Mapping[str, Any], limits: Limits | None = None) -> str:
+def request_fingerprint(kind: str, request: Mapping[str, Any], limits: Limits = DEFAULT_LIMITS) -> str:
     """The fingerprint of a decoded request; raises UnstorableValue when no receipt could hold it."""
-    stored = encode(_identifying(kind, request), {}, limits=limits or Limits())
+    stored = encode(_identifying(kind, request), {}, limits=limits)
     return fingerprint(kind, stored)
 
 

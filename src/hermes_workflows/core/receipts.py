@@ -16,7 +16,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, PlainSerialize
 from ..errors import IntegrityError, InvalidInput, NewerSchema, UnstorableValue
 from . import layout
 from .contents import fault_of
-from .encoding import Limits, decode, dumps, encode, parse
+from .encoding import DEFAULT_LIMITS, Limits, decode, dumps, encode, parse
 from .timestamps import render_time
 
 SCHEMA: Final = "hermes.receipt/1"
@@ -343,13 +343,12 @@ class Draft:
         return dumps({**self.stored, "execution": {**self.stored["execution"], "seq": seq}}, encoded=True)
 
 
-def draft(receipt: Receipt, author: Author, limits: Limits | None = None) -> Draft:
+def draft(receipt: Receipt, author: Author, limits: Limits = DEFAULT_LIMITS) -> Draft:
     """Encode a receipt for the store.
 
     Raises UnstorableValue, with the path inside the value, when it holds what no receipt may hold
     (FORMAT §4 "Refused") or is larger than `limits`.
     """
-    limits = limits or Limits()
     blobs: dict[str, bytes] = {}
     value = receipt.model_dump(by_alias=True)
     value["execution"] = {name: part for name, part in value["execution"].items() if part is not None}
