@@ -5,6 +5,7 @@ The first receipts of a burst go into git as every other does. Once the same pro
 of a second later at most, or as soon as anybody waits for them. Nothing that git shows is ever ahead of its objects;
 what it may lack is the end of a burst, and every reader of ours waits for that end, or puts it in when its writer has
 died. What people wait for, such as a question or a run's end, is in git before it counts as recorded.
+The file has what commits add (`ahead_file`); their trees are made while the disk takes that (`burst`).
 
     a burst begins     its writer holds a lock on the run's file; others that want to read or add to the run ask for
                        it (a file beside it) and wait for the lock
