@@ -73,9 +73,7 @@ def dying(at: int, names: Sequence[str]) -> None:
         setattr(os, name, deadly(getattr(os, name)))
     # As the camera of test_power_cuts has it: to begin to write something out promises nothing.
     started, waited = durability._write_out, deadly(durability._write_out)
-    durability._write_out = lambda file, flags, *part: (started if flags == durability._START else waited)(
-        file, flags, *part
-    )
+    durability._write_out = lambda file, flags: (started if flags == durability._START else waited)(file, flags)
     sqlite3.connect = partial(sqlite3.connect, factory=Deadly)  # type: ignore[assignment]
 
 

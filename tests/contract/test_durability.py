@@ -51,6 +51,15 @@ def test_what_the_disk_cannot_write_out_is_no_less_than_an_error() -> None:
         durability._write_out(descriptor, 2)
 
 
+def test_what_the_disk_does_not_begin_to_write_out_is_left_to_the_sync(tmp_path: Path) -> None:
+    descriptor = os.open(tmp_path / "a", os.O_WRONLY | os.O_CREAT)
+    os.close(descriptor)
+    disk = Disk(durability._WriteOut, syncs=True)
+    disk.start_content(descriptor, 0, 10)
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        disk.sync_content(descriptor)
+
+
 def test_more_files_than_may_be_open_are_settled_in_between(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(durability, "_MOST_OPEN", 4)
     for barrier in (durability._WriteOut, durability._FsyncEach):

@@ -61,9 +61,9 @@ class Camera:
 
         return sync
 
-    def _written_out(self, real: Callable[..., None]) -> Callable[..., None]:
-        def write_out(descriptor: int, flags: int, *part: int) -> None:
-            real(descriptor, flags, *part)
+    def _written_out(self, real: Callable[[int, int], None]) -> Callable[[int, int], None]:
+        def write_out(descriptor: int, flags: int) -> None:
+            real(descriptor, flags)
             if flags == durability._START_AND_WAIT:
                 self._keep(descriptor)
 

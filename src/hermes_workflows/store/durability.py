@@ -80,11 +80,6 @@ class Disk:
             else:
                 os.fsync(descriptor)
 
-    def start_content(self, descriptor: int, position: int, size: int) -> None:
-        """Begin to write out `size` bytes, which `sync_content` then hardly waits for. Raises OSError."""
-        if self._syncs and _sync_file_range is not None:
-            _write_out(descriptor, _START, position, size)
-
     def sync_content(self, descriptor: int) -> None:
         """The same of a file whose times nobody asks for: what needs no entry in the journal gets none."""
         if _FULL_FSYNC is not None:  # pragma: no cover  # macOS only
@@ -92,6 +87,14 @@ class Disk:
         elif self._syncs:
             self.counts["fsyncs"] += 1
             os.fdatasync(descriptor)
+
+    def start_content(self, descriptor: int, position: int, size: int) -> None:
+        """Begin to write out `size` bytes, so that `sync_content` has less to wait for.
+
+        It promises nothing: what the disk refuses, the sync tells.
+        """
+        if self._syncs and _sync_file_range is not None:
+            _sync_file_range(descriptor, position, size, _START)
 
     def sync_folder(self, path: str | Path) -> None:
         if self._syncs:
@@ -217,9 +220,8 @@ def _find_sync_file_range() -> Callable[[int, int, int, int], int] | None:
 _sync_file_range = _find_sync_file_range()
 
 
-def _write_out(descriptor: int, flags: int, position: int = 0, size: int = 0) -> None:
-    """Everything from `position` on, unless a `size` is given."""
+def _write_out(descriptor: int, flags: int) -> None:
     assert _sync_file_range is not None
-    if _sync_file_range(descriptor, position, size, flags) != 0:
+    if _sync_file_range(descriptor, 0, 0, flags) != 0:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))
