@@ -68,6 +68,24 @@ def in_git(ledger: GitLedger) -> str:
     return git(ledger, "rev-parse", RUN).strip()
 
 
+def test_a_step_of_a_burst_asks_for_no_times_of_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who asks for them makes the next sync write the inode as well (`links`)."""
+    ledger = opened(tmp_path)
+    burst(ledger)
+    (path,) = (ledger.path / peek.AHEAD).iterdir()
+    inode, asked = path.stat().st_ino, []
+    for name in ("stat", "fstat", "lstat"):
+
+        def watched(*arguments: Any, real: Callable[..., os.stat_result] = getattr(os, name), **options: Any) -> Any:
+            found = real(*arguments, **options)
+            asked.append(found.st_ino)
+            return found
+
+        monkeypatch.setattr(os, name, watched)
+    record(ledger, "wf_a", step_draft("next"))
+    assert inode not in asked
+
+
 def test_a_burst_is_read_at_once_where_it_is_made_and_git_has_it_when_it_lands(tmp_path: Path) -> None:
     ledger = opened(tmp_path)
     newest = burst(ledger)
