@@ -7,6 +7,7 @@ import os
 import shutil
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -74,14 +75,14 @@ def test_a_step_of_a_burst_asks_for_no_times_of_its_file(tmp_path: Path, monkeyp
     burst(ledger)
     (path,) = (ledger.path / peek.AHEAD).iterdir()
     inode, asked = path.stat().st_ino, []
+
+    def watched(real: Callable[..., os.stat_result], *arguments: Any, **options: Any) -> os.stat_result:
+        found = real(*arguments, **options)
+        asked.append(found.st_ino)
+        return found
+
     for name in ("stat", "fstat", "lstat"):
-
-        def watched(*arguments: Any, real: Callable[..., os.stat_result] = getattr(os, name), **options: Any) -> Any:
-            found = real(*arguments, **options)
-            asked.append(found.st_ino)
-            return found
-
-        monkeypatch.setattr(os, name, watched)
+        monkeypatch.setattr(os, name, partial(watched, getattr(os, name)))
     record(ledger, "wf_a", step_draft("next"))
     assert inode not in asked
 
