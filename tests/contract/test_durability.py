@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -58,6 +60,21 @@ def test_what_the_disk_does_not_begin_to_write_out_is_left_to_the_sync(tmp_path:
     disk.start_content(descriptor, 0, 10)
     with pytest.raises(OSError, match="Bad file descriptor"):
         disk.sync_content(descriptor)
+
+
+@pytest.mark.parametrize("answer", [errno.ENOSYS, errno.EPERM, errno.EBADF], ids=errno.errorcode.get)
+def test_where_the_system_refuses_to_write_out_nobody_asks_for_it(answer: int) -> None:
+    asked = []
+
+    def call(*arguments: int) -> int:
+        asked.append(arguments)
+        ctypes.set_errno(answer)
+        return -1
+
+    assert durability._is_allowed(call) == (answer == errno.EBADF)
+    # Of no open file: to ask whether it may be asked writes nothing.
+    assert asked[0][0] == -1
+    assert durability._sync_file_range is None or durability._is_allowed(durability._sync_file_range)
 
 
 def test_more_files_than_may_be_open_are_settled_in_between(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ the rename, and the ref's folder after it.
 from __future__ import annotations
 
 import ctypes
+import errno
 import fcntl
 import os
 import sys
@@ -214,7 +215,12 @@ def _find_sync_file_range() -> Callable[[int, int, int, int], int] | None:
     function.argtypes = [ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint]
     function.restype = ctypes.c_int
     call: Callable[[int, int, int, int], int] = function
-    return call
+    return call if _is_allowed(call) else None
+
+
+def _is_allowed(call: Callable[[int, int, int, int], int]) -> bool:
+    """False in a sandbox that forbids it, and on WSL 1, where only the C library has it."""
+    return call(-1, 0, 0, _START) == 0 or ctypes.get_errno() not in (errno.ENOSYS, errno.EPERM)
 
 
 _sync_file_range = _find_sync_file_range()
