@@ -13,6 +13,7 @@ from tests.model.rows import Change, Lease, Name
 END, EXPIRY = "$end", "$expiry/"
 GRACE_SECONDS = 10.0
 MAX_LOSSES = 3
+PUT_OFF_SECONDS = 0.1
 
 
 class Runners(Books):
@@ -93,6 +94,8 @@ class Runners(Books):
             self._serve_call(owner, lease, out)
         elif lease.kind == "workflow" and lease.claims > MAX_LOSSES:
             out.wake(run_id)  # a probe says that it is not this run that ends processes
+        elif lease.kind == "workflow" and self._is_anothers(owner, run_id):
+            out.offer.append((lease.name, "workflow", self.time.now + PUT_OFF_SECONDS))
         elif lease.kind == "workflow":
             self._advance(owner, run_id, out)
         elif self._body(owner, run_id, out) is None:
@@ -104,6 +107,15 @@ class Runners(Books):
             self._append(self.runs[run_id], f"reviews/{key.removeprefix(EXPIRY)}/response.json", "expired")
             out.index[run_id] = len(self.runs[run_id].receipts)
             out.wake(run_id)
+
+    def _is_anothers(self, owner: Owner, run_id: str) -> bool:
+        """Whether another owner may execute what the queue does not know of: the one call that it holds is answered."""
+        calls = [(key, row) for key, row in self.rows.of(run_id) if row.kind not in ("workflow", "timer")]
+        if len(calls) != 1:
+            return False
+        ((key, row),) = calls
+        theirs = row.standing(self.time.elapsed) == "leased" and row.holder != owner.name
+        return theirs and self._call((run_id, key)).result in self.runs[run_id].paths
 
     def _serve_call(self, owner: Owner, lease: Lease, out: Change) -> None:
         run_id, call = lease.name[0], self._call(lease.name)
