@@ -169,6 +169,19 @@ def due(ledger: GitLedger) -> None:
     ledger._ahead.look()
 
 
+def test_a_beginning_that_others_have_put_into_git_is_no_ref_that_somebody_moved(tmp_path: Path) -> None:
+    ledger = opened(tmp_path)
+    middle = burst(ledger, 3)
+    newest = record(ledger, "wf_a", step_draft("more")).head.tip
+    (mine,) = ledger._ahead._bursts.values()
+    # As whoever takes the file of a suspended writer does, of what it had when it was read.
+    ledger._ahead._awaited.put("wf_a", mine.old, middle, mine.batch)
+    assert in_git(ledger) == middle
+    ledger.land()
+    assert in_git(ledger) == newest
+    assert list(ledger.rejected()) == []
+
+
 def test_a_burst_that_goes_on_is_put_into_git_bit_by_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ledger = opened(tmp_path)
     burst(ledger)

@@ -12,7 +12,7 @@ from ..errors import HermesError, IntegrityError, TemporarilyLocked
 from . import peek
 from .adding import Addition, add
 from .ahead_file import WANTED, AheadFile, path_of
-from .durability import Disk
+from .durability import Barrier, Disk
 from .objects import Batch
 from .refs import Move, Patience, Refs
 from .snapshots import Snapshots
@@ -47,9 +47,16 @@ class Awaited:
         peek.read_ref(self._repository, move.ref)
         with contextlib.closing(self._disk.barrier()) as barrier, self._objects.putting(batch, barrier):
             # What was acknowledged comes before what somebody has put there meanwhile, past our locks.
-            if not self._refs.move([move], barrier)[0]:
+            if not self._refs.move([move], barrier)[0] and not self._goes_on(move, batch, barrier):
                 barrier.settle()
                 self._hold_to(run_id, tip)
+
+    def _goes_on(self, move: Move, batch: Batch, barrier: Barrier) -> bool:
+        """The same from where the ref stands, when others who had the burst have put its beginning there meanwhile."""
+        found = peek.read_ref(self._repository, move.ref)
+        if found is None or found == move.new or bytes.fromhex(found) not in batch.objects:
+            return False
+        return self._refs.move([Move(move.ref, found, move.new)], barrier)[0]
 
     def is_held(self, run_id: str) -> bool:
         """Whether there is a file whose writer lives."""
