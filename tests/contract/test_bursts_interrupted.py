@@ -335,6 +335,30 @@ def test_what_a_fork_adopts_from_a_burst_is_in_git_before_the_fork(tmp_path: Pat
     assert git(ledger, "fsck", "--full", "--strict", "--connectivity-only") == ""
 
 
+def test_a_landing_that_is_suspended_before_it_writes_its_value_never_writes_into_what_is_the_ref_by_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It holds no lock of the run: others have taken the burst by force, and gone on."""
+    suspend(monkeypatch)
+    ledger = opened(tmp_path)
+    newest = burst(ledger)
+    other = opened(tmp_path, patience=impatient(ours=0.01), bursts=False)
+    real = os.write
+
+    def write(descriptor: int, data: bytes) -> int:
+        if data == newest.encode() + b"\n":
+            monkeypatch.setattr(os, "write", real)
+            # Three moves with that of the burst: a file that holds each second value is the ref again.
+            record(other, "wf_a", step_draft("other"))
+            record(other, "wf_a", step_draft("more"))
+        return real(descriptor, data)
+
+    monkeypatch.setattr(os, "write", write)
+    ledger.land()
+    assert keys(opened(tmp_path)) == [*STEPS, "other", "more"]
+    assert list(ledger.rejected()) == []
+
+
 # -- readers -----------------------------------------------------------------------------------------------------
 
 

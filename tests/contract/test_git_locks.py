@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import resource
 import signal
@@ -11,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.contract.ledgers import TickingClock, append, git, impatient, open_git, record, start, step_draft
+from tests.contract.ledgers import TickingClock, append, end_draft, git, impatient, open_git, record, start, step_draft
 
 from hermes_workflows.errors import TemporarilyLocked
 from hermes_workflows.store.git_ledger import GitLedger
@@ -35,7 +36,7 @@ def reopen(repository: Path, **seconds: float) -> GitLedger:
 def pending(repository: Path) -> Path:
     """Where our own writer prepares the new value of the run's ref."""
     ledger = open_git(repository.parent)
-    return Path(ledger._refs._next_value("refs/runs/wf_a").path)
+    return Path(ledger._refs._next_value("refs/runs/wf_a").spare)
 
 
 def never(_: float) -> None:
@@ -43,18 +44,52 @@ def never(_: float) -> None:
 
 
 def test_a_lock_of_a_writer_of_ours_that_died_is_taken_away_without_waiting(repository: Path) -> None:
-    pending(repository).write_text("0" * 40 + "\n")
-    os.link(pending(repository), repository / "refs/runs/wf_a.lock")
+    left(repository)
     ledger = open_git(repository.parent, patience=impatient(sleep=never))
     assert record(ledger, "wf_a", step_draft("work")).receipts[0].seq == 1
     assert not (repository / "refs/runs/wf_a.lock").exists()
 
 
-@pytest.mark.parametrize("left", [[""], [".old"], ["", ".old"]])
+def left(repository: Path) -> Path:
+    """What a writer of ours has when it holds git's lock: that is a second name of a file of its own."""
+    own = Path(f"{pending(repository)}-0123456789abcdef")
+    own.write_text("0" * 40 + "\n")
+    os.link(own, repository / "refs/runs/wf_a.lock")
+    return own
+
+
+def test_a_lock_of_a_writer_of_ours_that_lives_is_waited_for(repository: Path) -> None:
+    own = left(repository)
+    descriptor = os.open(own, os.O_RDONLY)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    waits: list[float] = []
+
+    def wait(seconds: float) -> None:
+        waits.append(seconds)
+        if len(waits) == 3:
+            (repository / "refs/runs/wf_a.lock").unlink()
+
+    ledger = open_git(repository.parent, patience=impatient(sleep=wait, stale=60))
+    assert record(ledger, "wf_a", step_draft("work")).receipts[0].seq == 1
+    assert len(waits) == 3
+    os.close(descriptor)
+
+
+def test_what_dead_writers_left_of_a_ref_goes_with_it(repository: Path) -> None:
+    own = left(repository)
+    (repository / "refs/runs/wf_a.lock").unlink()
+    ledger = reopen(repository)
+    record(ledger, "wf_a", end_draft())
+    assert ledger.seal(keep=0) == 1
+    assert not own.exists()
+    assert not pending(repository).exists()
+
+
+@pytest.mark.parametrize("names", [[""], ["-0123456789abcdef.old"], ["", "-0123456789abcdef"]])
 def test_a_second_name_of_the_ref_that_a_dead_writer_left_is_never_written_to(
-    repository: Path, left: list[str]
+    repository: Path, names: list[str]
 ) -> None:
-    for suffix in left:
+    for suffix in names:
         os.link(repository / "refs/runs/wf_a", f"{pending(repository)}{suffix}")
     before = (repository / "refs/runs/wf_a").read_text()
     ledger = reopen(repository)

@@ -85,7 +85,7 @@ def test_refs_are_dropped_with_git_and_without(
         if not with_git:
             patched.setenv("PATH", "")
         ledger.seal(keep=0)
-    kept = {ledger._refs._next_value(ref).path for ref in ("refs/runs/wf_open", "refs/heads/ledger")}
+    kept = {ledger._refs._next_value(ref).spare for ref in ("refs/runs/wf_open", "refs/heads/ledger")}
     assert {str(path) for path in (ledger.path / "hermes/pending").iterdir()} <= kept
     assert set(git(ledger, "for-each-ref", "--format=%(refname)").split()) == {
         "refs/heads/ledger",

@@ -1,43 +1,46 @@
 """The file that a ref's next value is written into, and that the ref's old file becomes.
 
 Moving a ref by rename frees the old file's inode, and ext4 avoids recently freed inodes for minutes: it walks over all
-of them for each new object, a fifth of the cost of a receipt. So the old file is kept by a second name and holds the
-value after next.
+of them for each new object, a fifth of the cost of a receipt. So the old file is kept as the ref's spare, which the
+value after next is written into.
 
-    written, and linked as git's lock    renamed to the ref, old file kept    the rename is durable
-    next = <new>   ref = <old>           next, ref = <new>   old = <old>      next = <old>   ref = <new>
+    claimed and written, git's lock    renamed to the ref, old one kept     the rename is durable
+    mine = lock = <new>   ref = <old>  mine = ref = <new>   old = <old>     spare = <old>   ref = <new>
 
-Only a file that durably is no ref is written into: whoever dies in the middle column leaves a `next` that is the ref
-itself, which is let go of, and never reused.
+Whoever writes has claimed the spare by renaming it to a name of his own: so nobody else writes into it, however long he
+is suspended meanwhile. Only a file that has no other name is written into: whoever died in the middle column leaves
+one that is the ref itself.
+Its writer holds a lock on it for as long. A lock of git's that is such a file, and that nobody holds, is a dead one's.
 """
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
+import secrets
+
+from .flocks import let_go, open_to_lock
 
 
 class NextValue:
-    """Of one ref, under our lock for it. `path` is the file's own place, `ref` the ref's."""
+    """Of one ref, for one move. `spare` is where the file lies between two moves, `ref` the ref's own place."""
 
-    def __init__(self, path: str, ref: str) -> None:
-        self.path = path
-        self._old = path + ".old"
+    def __init__(self, spare: str, ref: str) -> None:
+        self.spare = spare
+        self.path = f"{spare}-{secrets.token_hex(8)}"
+        self._old = f"{self.path}.old"
         self._ref = ref
         self.lock = ref + ".lock"
+        self._held: int | None = None
 
     def write(self, value: str) -> int:
-        """Write the value; the open descriptor, not yet synced. Raises OSError."""
-        self._clear()
+        """Write the value; an open descriptor, not yet synced, for the caller to close. Raises OSError."""
         data = value.encode() + b"\n"
-        descriptor = self._open()
-        try:
-            os.write(descriptor, data)
-            os.ftruncate(descriptor, len(data))
-        except OSError:
-            os.close(descriptor)
-            raise
-        return descriptor
+        self._held = self._claimed() or self._made()
+        os.write(self._held, data)
+        os.ftruncate(self._held, len(data))
+        return os.dup(self._held)
 
     def take_place(self) -> None:
         """Become the ref, from being git's lock. The caller makes it durable, and then calls `recycle`."""
@@ -48,46 +51,55 @@ class NextValue:
 
     def recycle(self) -> None:
         """Keep the old file for the value after this one."""
-        try:
-            os.rename(self._old, self.path)
-        except FileNotFoundError:
-            os.unlink(self.path)
+        with contextlib.suppress(FileNotFoundError):
+            os.rename(self._old, self.spare)
 
-    def forget(self) -> None:
-        """Remove what is kept for a ref that is gone."""
+    def close(self) -> None:
+        """Let go of everything, however far it has come."""
         for path in (self.path, self._old):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
+        held, self._held = self._held, None
+        if held is not None:
+            let_go(held)
 
-    def _clear(self) -> None:
-        """Undo what a writer that died under our lock left behind."""
-        # A file of one name only is neither; one look instead of four at every receipt.
-        if _names(self.path) > 1:
-            if _same(self.path, self.lock):
-                os.unlink(self.lock)
-            if _same(self.path, self._ref):
-                os.unlink(self.path)
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(self._old)
+    def _claimed(self) -> int | None:
+        """The spare, when there is one, and it is nothing else."""
+        try:
+            os.rename(self.spare, self.path)
+        except FileNotFoundError:
+            return None
+        # Another user may also run workflows here, and have made it; or it is the ref.
+        with contextlib.suppress(PermissionError, BlockingIOError):
+            if os.stat(self.path).st_nlink == 1:
+                return self._locked(os.O_WRONLY)
+        os.unlink(self.path)
+        return None
 
-    def _open(self) -> int:
-        with contextlib.suppress(FileNotFoundError, PermissionError):
-            return os.open(self.path, os.O_WRONLY | os.O_CLOEXEC)
-        # Missing, or made by another user who may also run workflows here.
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(self.path)
-        return os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+    def _made(self) -> int:
+        return self._locked(os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+
+    def _locked(self, flags: int) -> int:
+        descriptor = open_to_lock(self.path, flags)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            let_go(descriptor)
+            raise
+        return descriptor
 
 
-def _names(path: str) -> int:
+def is_left(path: str) -> int | None:
+    """The inode of a file of ours whose writer died; None for one of a living writer, of git, and for none."""
     try:
-        return os.stat(path).st_nlink
-    except FileNotFoundError:
-        return 0
-
-
-def _same(path: str, other: str) -> bool:
+        descriptor = open_to_lock(path, os.O_RDONLY | os.O_NONBLOCK)
+    except OSError:
+        return None
     try:
-        return os.path.samefile(path, other)
-    except FileNotFoundError:
-        return False
+        found = os.fstat(descriptor)
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        return found.st_ino
+    except OSError:
+        return None
+    finally:
+        let_go(descriptor)

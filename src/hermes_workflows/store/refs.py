@@ -1,9 +1,10 @@
 """Moving refs: one writer a ref at a time, compare-and-swap against everybody else, no lock that outlives us.
 
-Two locks. Ours is a `flock`, which the kernel drops when a process dies; every update of ours takes it first.
+Two locks. Ours is a `flock`, which the kernel drops when a process dies; whoever adds to a run takes it first, and only
+what was durable before (`ahead`) is put into git without it.
 git's is the file `<ref>.lock`, which stays for ever when its holder dies. We hold git's only for the microseconds
-between comparing and renaming, and we make it as a second name of a file in `hermes/pending`: a `.lock` that is that
-same file was left by a dead writer of ours, surely, because the living one would hold the flock.
+between comparing and renaming, and we make it as a second name of a file in `hermes/pending` that its writer holds a
+`flock` on (`next_value`): a `.lock` that is such a file, and free, was left by a dead writer of ours.
 A `.lock` of anyone else is taken away only when it has not changed for 10 s (FORMAT §7).
 """
 
@@ -29,7 +30,7 @@ from ..errors import HermesError, TemporarilyLocked
 from . import git_binary, peek
 from .durability import Barrier, Disk
 from .flocks import let_go, open_to_lock
-from .next_value import NextValue
+from .next_value import NextValue, is_left
 
 
 @dataclass(frozen=True)
@@ -87,18 +88,29 @@ class Refs:
     def move(self, moves: Sequence[Move], barrier: Barrier) -> list[bool]:
         """Settle `barrier`, then move each ref; False where its value was not `old` any more.
 
-        The caller holds our locks. What is True is durable on return.
+        What is True is durable on return.
         Raises TemporarilyLocked when somebody else keeps a ref locked; refs before it may have moved.
         """
-        self._prepare(moves, barrier)
+        values = [self._next_value(move.ref) for move in moves]
         try:
-            moved = [self._swap(move) for move in moves]
+            # Nothing that is renamed later reaches the disk before the values and the objects.
+            for move, value in zip(moves, values, strict=True):
+                barrier.hold(value.write(move.new), self._pending)
+            barrier.settle()
+            moved = self._swapped(moves, values)
+            for value in itertools.compress(values, moved):
+                value.recycle()
+        finally:
+            for value in values:
+                value.close()
+        return moved
+
+    def _swapped(self, moves: Sequence[Move], values: Sequence[NextValue]) -> list[bool]:
+        try:
+            return [self._swap(move, value) for move, value in zip(moves, values, strict=True)]
         finally:
             for folder in sorted({os.path.dirname(move.ref) for move in moves}):
                 self._publish(f"{self._repository}/{folder}")
-        for move in itertools.compress(moves, moved):
-            self._next_value(move.ref).recycle()
-        return moved
 
     def drop(self, values: Mapping[str, str]) -> None:
         """Delete refs, each only if it still has the value given here. The caller holds our locks.
@@ -111,9 +123,16 @@ class Refs:
             for ref, value in values.items():
                 with contextlib.suppress(FileLocked, FileNotFoundError):
                     container.remove_if_equals(Ref(ref.encode()), ObjectID(value.encode()))
-        for ref in values:
-            if peek.read_ref(self._repository, ref) is None:
-                self._next_value(ref).forget()
+        self._forget([ref for ref in values if peek.read_ref(self._repository, ref) is None])
+
+    def _forget(self, gone: Iterable[str]) -> None:
+        """Remove what is kept for refs that are gone, and what writers that died have left of them."""
+        digests = {_digest(ref) for ref in gone}
+        for name in os.listdir(self._pending) if digests else ():
+            path = f"{self._pending}/{name}"
+            if name in digests or (name.partition("-")[0] in digests and is_left(path)):
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(path)
 
     @contextlib.contextmanager
     def _flock(self, stripe: str) -> Iterator[None]:
@@ -150,14 +169,7 @@ class Refs:
                     ) from None
             patience.sleep(patience.pause / 10)
 
-    def _prepare(self, moves: Sequence[Move], barrier: Barrier) -> None:
-        """Write the new values, and let nothing that is renamed later reach the disk before them and the objects."""
-        for move in moves:
-            barrier.hold(self._next_value(move.ref).write(move.new), self._pending)
-        barrier.settle()
-
-    def _swap(self, move: Move) -> bool:
-        value = self._next_value(move.ref)
+    def _swap(self, move: Move, value: NextValue) -> bool:
         self._take(value.lock, value.path)
         try:
             as_expected = peek.read_ref(self._repository, move.ref) == move.old
@@ -188,8 +200,8 @@ class Refs:
                 now, state = patience.monotonic(), _state(lock)
             if state != seen:
                 seen, since = state, now
-            if state and now - since >= patience.stale:
-                self._sweep(lock)
+            if state and (now - since >= patience.stale or state[0] == _of_the_dead(lock)):
+                self._sweep(lock, state[0])
             elif now > deadline:
                 raise TemporarilyLocked(
                     f"git has kept {lock} for {patience.theirs:g} s",
@@ -198,11 +210,15 @@ class Refs:
             else:
                 patience.sleep(patience.pause)
 
-    def _sweep(self, lock: str) -> None:
+    def _sweep(self, lock: str, inode: int) -> None:
         # Renamed, not removed, so that of two sweepers only one takes a given lock; the ref is read again after.
         with contextlib.suppress(FileNotFoundError):
             away = f"{self._pending}/swept-{secrets.token_hex(8)}"
             os.rename(lock, away)
+            if os.stat(away).st_ino != inode:
+                # The other sweeper was faster, and this one's holder lives.
+                with contextlib.suppress(FileExistsError):
+                    os.link(away, lock)
             os.unlink(away)
 
     def _publish(self, folder: str) -> None:
@@ -239,6 +255,14 @@ def _open_files(more: int) -> Iterator[None]:
 
 def _digest(name: str) -> str:
     return hashlib.sha1(name.encode(), usedforsecurity=False).hexdigest()
+
+
+def _of_the_dead(lock: str) -> int | None:
+    """The inode of a lock of git's that a writer of ours has left: theirs have one name only."""
+    with contextlib.suppress(FileNotFoundError):
+        if os.stat(lock).st_nlink > 1:
+            return is_left(lock)
+    return None
 
 
 def _state(path: str) -> tuple[int, int, int] | None:
