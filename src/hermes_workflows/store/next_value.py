@@ -10,7 +10,7 @@ value after next is written into.
 Whoever writes has claimed the spare by renaming it to a name of his own: so nobody else writes into it, however long he
 is suspended meanwhile. Only a file that has no other name is written into: whoever died in the middle column leaves
 one that is the ref itself.
-Its writer holds a lock on it for as long. A lock of git's that is such a file, and that nobody holds, is a dead one's.
+While it is git's lock, its writer holds a lock of ours on it: one that nobody holds is a dead writer's.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import contextlib
 import fcntl
 import os
 import secrets
+from collections.abc import Iterator
 
 from .flocks import let_go, open_to_lock
 
@@ -32,15 +33,30 @@ class NextValue:
         self._old = f"{self.path}.old"
         self._ref = ref
         self.lock = ref + ".lock"
-        self._held: int | None = None
 
     def write(self, value: str) -> int:
-        """Write the value; an open descriptor, not yet synced, for the caller to close. Raises OSError."""
+        """Write the value; the open descriptor, not yet synced. Raises OSError."""
         data = value.encode() + b"\n"
-        self._held = self._claimed() or self._made()
-        os.write(self._held, data)
-        os.ftruncate(self._held, len(data))
-        return os.dup(self._held)
+        claimed = self._claimed()
+        descriptor = self._made() if claimed is None else claimed
+        try:
+            os.write(descriptor, data)
+            os.ftruncate(descriptor, len(data))
+        except OSError:
+            os.close(descriptor)
+            raise
+        return descriptor
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Show that whoever has made it git's lock lives. Raises OSError."""
+        descriptor = open_to_lock(self.path, os.O_RDONLY)
+        try:
+            # Who looks whether anybody does holds it for as long.
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            let_go(descriptor)
 
     def take_place(self) -> None:
         """Become the ref, from being git's lock. The caller makes it durable, and then calls `recycle`."""
@@ -55,13 +71,10 @@ class NextValue:
             os.rename(self._old, self.spare)
 
     def close(self) -> None:
-        """Let go of everything, however far it has come."""
+        """Remove all names but the ref and its spare, however far it has come."""
         for path in (self.path, self._old):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
-        held, self._held = self._held, None
-        if held is not None:
-            let_go(held)
 
     def _claimed(self) -> int | None:
         """The spare, when there is one, and it is nothing else."""
@@ -70,23 +83,14 @@ class NextValue:
         except FileNotFoundError:
             return None
         # Another user may also run workflows here, and have made it; or it is the ref.
-        with contextlib.suppress(PermissionError, BlockingIOError):
+        with contextlib.suppress(PermissionError):
             if os.stat(self.path).st_nlink == 1:
-                return self._locked(os.O_WRONLY)
+                return os.open(self.path, os.O_WRONLY | os.O_CLOEXEC)
         os.unlink(self.path)
         return None
 
     def _made(self) -> int:
-        return self._locked(os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-
-    def _locked(self, flags: int) -> int:
-        descriptor = open_to_lock(self.path, flags)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            let_go(descriptor)
-            raise
-        return descriptor
+        return os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
 
 
 def is_left(path: str) -> int | None:

@@ -170,17 +170,18 @@ class Refs:
             patience.sleep(patience.pause / 10)
 
     def _swap(self, move: Move, value: NextValue) -> bool:
-        self._take(value.lock, value.path)
-        try:
-            as_expected = peek.read_ref(self._repository, move.ref) == move.old
-        except HermesError:
-            os.unlink(value.lock)
-            raise
-        if as_expected:
-            value.take_place()
-        else:
-            os.unlink(value.lock)
-        return as_expected
+        with value.held():
+            self._take(value.lock, value.path)
+            try:
+                as_expected = peek.read_ref(self._repository, move.ref) == move.old
+            except HermesError:
+                os.unlink(value.lock)
+                raise
+            if as_expected:
+                value.take_place()
+            else:
+                os.unlink(value.lock)
+            return as_expected
 
     def _take(self, lock: str, pending: str) -> None:
         """Make git's lock file, waiting for whoever has it."""
@@ -191,6 +192,8 @@ class Refs:
             try:
                 return os.link(pending, lock)
             except FileNotFoundError:
+                if not os.path.exists(pending):
+                    raise
                 # git removes the folder of a ref that it deletes or packs when it was the last one.
                 folder = os.path.dirname(lock)
                 os.makedirs(folder, exist_ok=True)
