@@ -10,6 +10,7 @@ import contextlib
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import compress
 from pathlib import Path
 
 from ..core.clock import Clock
@@ -22,6 +23,7 @@ from .admission import check_entry, check_start
 from .adopting import adopt
 from .ahead import Ahead
 from .answers import Proposals
+from .appending import Appending
 from .arriving import Arrived, home_of, is_news
 from .awaited import Awaited
 from .bundles import write_tar
@@ -128,14 +130,11 @@ class GitLedger:
     def append(self, entries: Sequence[Entry]) -> list[Outcome]:
         for entry in entries:
             check_entry(entry)
-        waiting: dict[str, list[int]] = {}
-        for position, entry in enumerate(entries):
-            waiting.setdefault(entry.run_id, []).append(position)
-        outcomes: dict[int, Outcome] = {}
+        appending = Appending(entries)
         for _ in range(_ATTEMPTS):
-            if not waiting:
-                return [outcomes[position] for position in range(len(entries))]
-            self._append_once(entries, waiting, outcomes)
+            if not appending.waiting:
+                return appending.outcomes
+            self._append_once(appending)
         raise TemporarilyLocked(f"another program keeps moving refs in {self.path}", hint="try again in a moment")
 
     def head(self, run_id: str) -> Head | None:
@@ -291,46 +290,39 @@ class GitLedger:
         ):
             yield barrier
 
-    def _append_once(
-        self, entries: Sequence[Entry], waiting: dict[str, list[int]], outcomes: dict[int, Outcome]
-    ) -> None:
-        """One attempt for all runs in `waiting`; those that are settled leave it."""
-        if self._go_on(entries, waiting, outcomes):
+    def _append_once(self, appending: Appending) -> None:
+        """One attempt for all runs that wait; those that are settled do not any more."""
+        if self._go_on(appending):
             return
+        entries, waiting = appending.entries, appending.waiting
         with self._writing(waiting) as barrier:
-            if self._bursts and len(waiting) == 1 and self._ahead.takes(entries, partial(self._tip, writing=True)):
-                self._record_ahead(entries, waiting, outcomes)
+            if self._bursts and appending.of_one_run and self._ahead.takes(entries, partial(self._tip, writing=True)):
+                self._record_ahead(appending)
             if not waiting:
                 return
             self._ahead.land(waiting)
             with self.objects.gathering() as batch:
-                plans = [
-                    self._plan_living(run_id, [entries[position] for position in positions], batch.write)
-                    for run_id, positions in waiting.items()
-                ]
+                plans = [self._plan_living(run_id, appending.of(run_id), batch.write) for run_id in waiting]
                 moved = self._move(plans, batch, barrier)
-        for plan, done in zip(plans, moved, strict=True):
-            if done:
-                outcomes.update(zip(waiting.pop(plan.run_id), plan.outcomes, strict=True))
+        for plan in compress(plans, moved):
+            appending.settle(plan)
 
-    def _go_on(self, entries: Sequence[Entry], waiting: dict[str, list[int]], outcomes: dict[int, Outcome]) -> bool:
+    def _go_on(self, appending: Appending) -> bool:
         """The same for a run whose burst is open: nobody else adds to it meanwhile, so no other lock is needed."""
         with self._ahead.guard, disk_errors(self.path):
-            return self._ahead.goes_on(entries) and self._record_ahead(entries, waiting, outcomes)
+            return self._ahead.goes_on(appending.entries) and self._record_ahead(appending)
 
-    def _record_ahead(
-        self, entries: Sequence[Entry], waiting: dict[str, list[int]], outcomes: dict[int, Outcome]
-    ) -> bool:
+    def _record_ahead(self, appending: Appending) -> bool:
         """The same for one run in a burst: durable, and git has it soon. False for what no burst takes."""
-        (run_id,) = waiting
+        (run_id,) = appending.waiting
         ahead = self._ahead
         with ahead.guard, self.objects.gathering() as batch, ahead.recording(run_id, batch) as recording:
-            plan = self._plan_living(run_id, entries, batch.write, recording.note)
+            plan = self._plan_living(run_id, appending.entries, batch.write, recording.note)
             if plan.after:
                 if not recording.counts(plan.after.tip.hex()):
                     return False
                 self._added(run_id, plan.old, plan.after)
-        outcomes.update(zip(waiting.pop(run_id), plan.outcomes, strict=True))
+        appending.settle(plan)
         return True
 
     def _plan_living(self, run_id: str, entries: Sequence[Entry], write: Write, note: Note | None = None) -> Plan:
