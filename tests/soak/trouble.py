@@ -20,6 +20,8 @@ from tests.acceptance.clocks import ShiftedClock, set_clock
 from tests.acceptance.nursery import Child
 from tests.acceptance.workspaces import Site
 
+from hermes_workflows.errors import StoreFailure
+
 RUNNERS = 3
 _GIT = (("gc", "--quiet"), ("repack", "-adq"), ("pack-refs", "--all"), ("maintenance", "run", "--quiet"))
 _HOUR = 3600.0
@@ -99,6 +101,7 @@ class Trouble:
         # Called while nothing moves, right after something has.
         self.look: Callable[[], None] = lambda: None
         self.full = False
+        self._begun_full: dict[int, bool] = {}
         self._clock = clock
         self._wall = self._furthest = self._boot = 0.0
         self._stopped: dict[int, tuple[threading.Timer, Child]] = {}
@@ -140,6 +143,8 @@ class Trouble:
     # -- runners -------------------------------------------------------------------------------------------------
 
     def _runner(self, place: int) -> Child:
+        # Where the index is lost as well, it cannot even begin, and whoever supervises it starts it again.
+        self._begun_full[place] = self.full
         return self.site.runner("--worker-id", f"runner-{place}", "--lease-seconds", "4", "--debug")
 
     def kill(self) -> None:
@@ -199,8 +204,14 @@ class Trouble:
             runner.send(number)
 
     def assert_alive(self) -> None:
-        for runner in self.runners:
-            assert runner.lives(), f"a runner ended by itself with {runner.code}: {runner.stderr[-4000:]}"
+        for place, runner in enumerate(self.runners):
+            if runner.lives():
+                continue
+            no_room = (
+                self._begun_full[place] and runner.code == StoreFailure.exit_code and "disk is full" in runner.stderr
+            )
+            assert no_room, f"a runner ended by itself with {runner.code}: {runner.stderr[-4000:]}"
+            self.runners[place] = self._runner(place)
 
     # -- their machine -------------------------------------------------------------------------------------------
 
@@ -283,6 +294,7 @@ class Trouble:
     def calm(self) -> None:
         """Nothing happens any more; all that is due by any clock there was is due now."""
         self._end_what_is_over(all_of_it=True)
+        self.assert_alive()
         self._set(self._furthest, self._boot)
 
     def end(self) -> None:
