@@ -294,7 +294,6 @@ class Trouble:
     def calm(self) -> None:
         """Nothing happens any more; all that is due by any clock there was is due now."""
         self._end_what_is_over(all_of_it=True)
-        self.assert_alive()
         self._set(self._furthest, self._boot)
 
     def end(self) -> None:
