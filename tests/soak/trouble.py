@@ -25,6 +25,8 @@ from hermes_workflows.errors import StoreFailure
 RUNNERS = 3
 _GIT = (("gc", "--quiet"), ("repack", "-adq"), ("pack-refs", "--all"), ("maintenance", "run", "--quiet"))
 _HOUR = 3600.0
+# Seconds in which a runner has opened everything.
+_BEGINNING = 2.0
 
 
 class SmallDisk:
@@ -101,7 +103,8 @@ class Trouble:
         # Called while nothing moves, right after something has.
         self.look: Callable[[], None] = lambda: None
         self.full = False
-        self._begun_full: dict[int, bool] = {}
+        self._begun: dict[int, float] = {}
+        self._filled = 0.0
         self._clock = clock
         self._wall = self._furthest = self._boot = 0.0
         self._stopped: dict[int, tuple[threading.Timer, Child]] = {}
@@ -143,8 +146,7 @@ class Trouble:
     # -- runners -------------------------------------------------------------------------------------------------
 
     def _runner(self, place: int) -> Child:
-        # Where the index is lost as well, it cannot even begin, and whoever supervises it starts it again.
-        self._begun_full[place] = self.full
+        self._begun[place] = time.monotonic()
         return self.site.runner("--worker-id", f"runner-{place}", "--lease-seconds", "4", "--debug")
 
     def kill(self) -> None:
@@ -274,7 +276,7 @@ class Trouble:
         """For a moment, or for longer than anybody who reads waits for those who write."""
         seconds = self.chance.choice([self.chance.uniform(0.3, 1.5), self.chance.uniform(2.5, 4.0)])
         if not self.full and self.disk.fill():
-            self.full = True
+            self.full, self._filled = True, time.monotonic()
             # As with those that are stopped.
             self._room = threading.Timer(seconds, self.disk.free)
             self._room.daemon = True
