@@ -209,9 +209,9 @@ class Trouble:
         for place, runner in enumerate(self.runners):
             if runner.lives():
                 continue
-            no_room = (
-                self._begun_full[place] and runner.code == StoreFailure.exit_code and "disk is full" in runner.stderr
-            )
+            # Where the index is lost as well, it cannot even begin, and whoever supervises it starts it again.
+            full = runner.code == StoreFailure.exit_code and "disk is full" in runner.stderr
+            no_room = full and self._begun[place] > self._filled - _BEGINNING
             assert no_room, f"a runner ended by itself with {runner.code}: {runner.stderr[-4000:]}"
             self.runners[place] = self._runner(place)
 
