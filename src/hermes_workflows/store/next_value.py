@@ -94,7 +94,7 @@ class NextValue:
 
 
 def is_left(path: str) -> int | None:
-    """The inode of a file of ours whose writer died; None for one of a living writer, of git, and for none."""
+    """The inode of a file that nobody holds: of ours, its writer died. None for one that is held, and for none."""
     try:
         descriptor = open_to_lock(path, os.O_RDONLY | os.O_NONBLOCK)
     except OSError:
