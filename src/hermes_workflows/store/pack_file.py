@@ -28,10 +28,12 @@ _KINDS = {1: b"commit", 2: b"tree", 3: b"blob", 4: b"tag"}
 _OFFSET_DELTA, _NAME_DELTA = 6, 7
 
 # Names that are searched in one go: halving them further takes longer.
-_AT_ONCE = 96
+_AT_ONCE = 64
 
 # git makes chains of 50, and none longer than this; a chain that bites its tail ends here as well.
 _LONGEST_CHAIN = 4096
+# Deflated bytes come to 1,032 times as many at the most: of so many there is no harm in taking all that comes.
+_SMALL = LARGEST // 1032
 # Bytes of all bodies on the way to one object; a chain of git's of the largest artifacts has half of that.
 _MOST_MADE = 2 << 30
 # A neighbour is the base of the next receipt. Bytes of bodies.
@@ -111,32 +113,35 @@ class PackFile:
         return self._pack
 
     def _find(self, oid: bytes) -> int | None:
-        index, first, last = self._index, self._fanout[oid[0]], self._fanout[oid[0] + 1]
+        low, high = first, last = self._fanout[oid[0]], self._fanout[oid[0] + 1]
         if last - first > _AT_ONCE:
             # Names are digests and lie evenly, so it is about as far in as it says itself. If not, they are halved.
             near = first + (int.from_bytes(oid[1:4]) * (last - first) >> 24)
-            low = near - _AT_ONCE // 2 if near - first > _AT_ONCE // 2 else first
-            names = index[_NAMES + 20 * low : _NAMES + 20 * min(low + _AT_ONCE, last)]
-            if not names[:20] <= oid <= names[-20:]:
-                low, names = self._halved(oid, first, last)
-        else:
-            low, names = first, index[_NAMES + 20 * first : _NAMES + 20 * last]
-        place = names.find(oid)
-        while place % 20 and place > 0:  # across two names
-            place = names.find(oid, place + 1)
+            low, high = max(first, near - _AT_ONCE // 2), min(near + _AT_ONCE // 2, last)
+        place = self._among(low, high, oid)
+        if place < 0 and high - low < last - first:
+            place = self._among(*self._halved(oid, first, last), oid)
         if place < 0:
             return None
         offset: int
-        (offset,) = _OFFSET.unpack_from(index, self._offsets + 4 * (low + place // 20))
+        (offset,) = _OFFSET.unpack_from(self._index, self._offsets + 4 * place)
         if offset & _FAR:
-            (offset,) = struct.unpack_from(">Q", index, self._far_offsets + 8 * (offset - _FAR))
+            (offset,) = struct.unpack_from(">Q", self._index, self._far_offsets + 8 * (offset - _FAR))
         return offset
 
-    def _halved(self, oid: bytes, first: int, last: int) -> tuple[int, bytes]:
+    def _among(self, low: int, high: int, oid: bytes) -> int:
+        """Which of these names it is, counted from the first of all; less than 0 for none."""
+        names = self._index[_NAMES + 20 * low : _NAMES + 20 * high]
+        place = names.find(oid)
+        while place % 20 and place > 0:  # across two names
+            place = names.find(oid, place + 1)
+        return low + place // 20 if place >= 0 else -1
+
+    def _halved(self, oid: bytes, first: int, last: int) -> tuple[int, int]:
         while last - first > _AT_ONCE:
             middle = (first + last) // 2
             first, last = (middle, last) if self._name(middle) <= oid else (first, middle)
-        return first, self._index[_NAMES + 20 * first : _NAMES + 20 * last]
+        return first, last
 
     def _name(self, position: int) -> bytes:
         start = _NAMES + 20 * position
@@ -185,25 +190,21 @@ class PackFile:
             if place is None:
                 raise Unreadable("a base in another pack")
             position, base = position + 20, place
-        return kind, base, self._inflated(position, size)
+        return kind, base, _inflated(pack, position, size)
 
     def _made_by(self, delta: bytes) -> int:
         """How large a delta says that its body is; applying it checks that, but while it makes it."""
-        _, position = _size(delta, 0)
-        size, _ = _size(delta, position)
+        position = size = shift = 0
+        while delta[position] & 0x80:  # how large its base is
+            position += 1
+        byte = 0x80
+        while byte & 0x80:  # seven bits a byte, the lowest first
+            position += 1
+            byte = delta[position]
+            size, shift = size | (byte & 0x7F) << shift, shift + 7
         if size > LARGEST:
             raise too_large(f"{self._path}: an object")
         return size
-
-    def _inflated(self, position: int, size: int) -> bytes:
-        inflater, pack = zlib.decompressobj(), self._data()
-        # Enough for all but what somebody has deflated oddly: then the rest of the pack is offered.
-        data = inflater.decompress(pack[position : position + size + (size >> 9) + 64], size + 1)
-        if not inflater.eof and len(data) <= size:
-            data = zlib.decompressobj().decompress(pack[position:], size + 1)
-        if len(data) != size:
-            raise Unreadable("another size than is said")
-        return data
 
     def _remember(self, offset: int, found: tuple[bytes, bytes]) -> tuple[bytes, bytes]:
         if self._size > _REMEMBERED:
@@ -211,6 +212,24 @@ class PackFile:
         self._bodies[offset] = found
         self._size += len(found[1])
         return found
+
+
+def _inflated(pack: mmap.mmap, position: int, size: int) -> bytes:
+    # Enough for all but what somebody has deflated oddly: then the rest of the pack is offered.
+    deflated = pack[position : position + size + (size >> 9) + 64]
+    if size <= _SMALL:
+        try:
+            if len(data := zlib.decompress(deflated, bufsize=size + 1)) == size:
+                return data
+        except zlib.error:
+            pass
+    inflater = zlib.decompressobj()
+    data = inflater.decompress(deflated, size + 1)
+    if not inflater.eof and len(data) <= size:
+        data = zlib.decompressobj().decompress(pack[position:], size + 1)
+    if len(data) != size:
+        raise Unreadable("another size than is said")
+    return data
 
 
 def _mapped(path: str) -> mmap.mmap:
@@ -221,16 +240,6 @@ def _mapped(path: str) -> mmap.mmap:
         raise Unreadable(str(error)) from None  # an empty file
     finally:
         os.close(descriptor)
-
-
-def _size(delta: bytes, position: int) -> tuple[int, int]:
-    """A number of a delta's beginning and the place after it: seven bits a byte, the lowest first."""
-    size = shift = 0
-    while True:
-        byte = delta[position]
-        size, position, shift = size | (byte & 0x7F) << shift, position + 1, shift + 7
-        if not byte & 0x80:
-            return size, position
 
 
 def _distance(pack: mmap.mmap, position: int) -> tuple[int, int]:
