@@ -52,6 +52,8 @@ class CommitFacts:
 
 @dataclass(frozen=True)
 class Finding:
+    """What is wrong, and where."""
+
     commit: str
     path: str
     message: str

@@ -27,6 +27,8 @@ Reader: TypeAlias = "Callable[[Any], Sequence[Any]]"
 
 @dataclass(frozen=True)
 class Shape:
+    """How the records of one class are told."""
+
     kind: str
     """For traces; `Box` where `Box[int]` is declared is no other kind."""
     names: tuple[str, ...]

@@ -73,6 +73,8 @@ class Event:
 
 @dataclass(frozen=True)
 class RunSummary:
+    """All that is known of a run without reading its receipts again."""
+
     run_id: str
     workflow: str = ""
     home: str = ""

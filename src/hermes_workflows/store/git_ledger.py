@@ -26,7 +26,6 @@ from .answers import Proposals
 from .appending import Appending
 from .arriving import Arrived, home_of, is_news
 from .awaited import Awaited
-from .bundles import write_tar
 from .case_folding import could_be_in_another_case
 from .durability import Barrier, Disk, Durability, disk_errors, disk_for
 from .lookup import Lookup
@@ -220,6 +219,8 @@ class GitLedger:
 
     def write_tar(self, head: Head, target: Path) -> int:
         """A run's files as an archive; see `bundles`."""
+        from .bundles import write_tar  # noqa: PLC0415  # with all that archives need
+
         return write_tar(self._snapshots, head, target)
 
     def heads(self) -> Iterator[Head]:

@@ -12,15 +12,18 @@ import threading
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dulwich.errors import NotGitRepository
 from dulwich.objects import ObjectID
 from dulwich.pack import PackFileDisappeared
-from dulwich.repo import Repo
 
 from ..errors import HermesError, IntegrityError
 from . import peek
 from .pack_file import PackFile, Unreadable
+
+if TYPE_CHECKING:
+    from dulwich.repo import Repo
 
 _KINDS = {1: b"commit", 2: b"tree", 3: b"blob", 4: b"tag"}
 # What dulwich says of an object that is not there, and of a pack that git has just replaced.
@@ -157,6 +160,9 @@ class Packs:
             raise IntegrityError(f"{failed}: {type(error).__name__}: {error}", hint=hint) from None
 
     def _repo(self) -> Repo:
+        # Nobody needs it for what we and git write, and a small command would spend a tenth of its time on it.
+        from dulwich.repo import Repo  # noqa: PLC0415
+
         if self._process != os.getpid():
             # A fork has the same open files, and with them one place in each for both processes.
             _close(self._open)
