@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from tests.contract.ledgers import DAY, end_draft, finished, git, impatient, open_git, record, start, step_draft
 
+from hermes_workflows.errors import NotFound
 from hermes_workflows.store import peek
 from hermes_workflows.store.git_ledger import GitLedger
 from hermes_workflows.store.repository import GENESIS
@@ -192,8 +193,43 @@ def test_what_an_index_recalls_of_a_sealed_run_saves_reading_the_seals(ledger: G
     other.objects.read = lambda oid, kind: reads.append(oid) or read(oid, kind)  # type: ignore[method-assign, func-returns-value]
     assert other.head("wf_0") == ledger.head("wf_0")
     seals = set(git(ledger, "rev-list", "--first-parent", "ledger").split())
-    assert len(seals & {oid.hex() for oid in reads}) == 1
+    assert len((seals - {GENESIS}) & {oid.hex() for oid in reads}) == 1
     other.close()
+
+
+def test_a_sealed_run_is_reached_without_the_trees_on_the_way(ledger: GitLedger) -> None:
+    tip = finished(ledger, "wf_a").head.tip
+    ledger.seal(keep=0)
+    other = open_git(ledger.path.parent)
+    list(other.heads())
+    reads: list[str] = []
+    read = other.objects.read
+    other.objects.read = lambda oid, kind: reads.append(oid.hex()) or read(oid, kind)  # type: ignore[method-assign, func-returns-value]
+    assert other.at(tip) == ledger.at(tip)
+    way = [git(ledger, "rev-parse", f"{tip}{path}").strip() for path in ("^{tree}", ":runs", f":runs/{DAY}")]
+    assert tip in reads
+    assert not set(way) & set(reads)
+    other.close()
+
+
+@pytest.mark.parametrize("beside", ["runs/2026-11-28/wf_b", f"runs/{DAY}/wf_b", "elsewhere"])
+def test_a_commit_that_holds_more_than_a_sealed_run_is_read_as_it_is(ledger: GitLedger, beside: str) -> None:
+    tip = finished(ledger, "wf_a").head.tip
+    ledger.seal(keep=0)
+    list(ledger.heads())
+    run = git(ledger, "rev-parse", f"{tip}:runs/{DAY}/wf_a").strip()
+    index = {"GIT_INDEX_FILE": str(ledger.path / "index-of-a-test"), "GIT_WORK_TREE": str(ledger.path)}
+    git(ledger, "read-tree", tip, env=index)
+    git(ledger, "read-tree", f"--prefix={beside}", run, env=index)
+    tree = git(ledger, "write-tree", env=index).strip()
+    message = git(ledger, "log", "-1", "--format=%B", tip)
+    who = ("-c", "user.name=mallory", "-c", "user.email=mallory@example.com")
+    commit = git(ledger, *who, "commit-tree", tree, "-p", tip, "-m", message).strip()
+    if beside == "elsewhere":
+        assert ledger.at(commit)[0].folder == f"runs/{DAY}/wf_a"
+    else:
+        with pytest.raises(NotFound):
+            ledger.at(commit)
 
 
 @pytest.mark.parametrize("recalled", ["0" * 40, GENESIS, "of another run", "of an earlier state"])

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
+from typing import NamedTuple
 
 from ..core.messages import cut, one_line, person_name, trailers
 from ..core.receipts import Author
@@ -23,8 +23,7 @@ _PARENT = re.compile(rb"parent ([0-9a-f]{40})\n")
 _EMAIL = "noreply@hermes-workflows.invalid"
 
 
-@dataclass(frozen=True)
-class Commit:
+class Commit(NamedTuple):
     """A commit as git keeps it; ids are 20 bytes, `time` is in seconds since 1970."""
 
     tree: bytes

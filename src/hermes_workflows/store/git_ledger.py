@@ -62,6 +62,7 @@ class GitLedger:
         self._snapshots = Snapshots(self.objects)
         self._planner = Planner(self._snapshots.trees, self._committer, clock)
         self._sealed = Sealed(path, self._snapshots)
+        self._snapshots.ask(self._sealed.way)
         self._sealer = Sealer(path, self._refs, self._snapshots, self._sealed, self.disk)
         self._lookup = Lookup(path, self._snapshots)
         self._proposals = Proposals(path, self._snapshots, self._refs, self._sealed, self.disk)
@@ -69,7 +70,6 @@ class GitLedger:
         awaited = Awaited(path, self._snapshots, self._refs, disk, patience, self._trust.hold_to)
         self._ahead = Ahead(path, self.objects, awaited, disk, patience)
         self._bursts = bursts
-        self._genesis_root = self._snapshots.trees.open(self._snapshots.commit(_GENESIS).tree)
 
     @classmethod
     def open(
@@ -115,7 +115,7 @@ class GitLedger:
         with self._writing([entry.run_id]) as barrier, self.objects.gathering() as batch:
             self._refuse_existing(entry.run_id)
             folder = f"runs/{day}/{run_component(entry.run_id)}"
-            start = Snapshot(entry.run_id, _GENESIS, self._genesis_root, folder, self._snapshots, seq=-1)
+            start = Snapshot(entry.run_id, _GENESIS, self._snapshots.start, folder, self._snapshots, seq=-1)
             taken = None
             if adopted:
                 start, taken = adopt(start, self._lookup.at(adopted.commit), adopted, batch.write)

@@ -74,7 +74,10 @@ def review_rows(run_id: str, receipts: Iterable[Receipt]) -> tuple[ReviewRow, ..
 
     A response whose request is not among them gives a row without the question; the index merges both.
     """
-    return tuple(row for receipt in with_origin(tuple(receipts)) if (row := _review_row(run_id, receipt)))
+    every = tuple(receipts)
+    if not any(receipt.kind == "review" for receipt in every):
+        return ()  # most runs ask nobody
+    return tuple(row for receipt in with_origin(every) if (row := _review_row(run_id, receipt)))
 
 
 def _review_row(run_id: str, receipt: Receipt) -> ReviewRow | None:

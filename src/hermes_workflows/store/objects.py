@@ -20,6 +20,11 @@ from .packs import Packs
 _NAME = 38
 
 
+def id_of(kind: bytes, body: bytes) -> bytes:
+    """An object's id (20 bytes)."""
+    return hashlib.sha1(_content(kind, body), usedforsecurity=False).digest()
+
+
 class Batch:
     """Objects that are made and not yet written: id (20 bytes) to kind and body."""
 
@@ -30,7 +35,7 @@ class Batch:
 
     def write(self, kind: bytes, body: bytes) -> bytes:
         """Take an object in; its id."""
-        oid = hashlib.sha1(b"%s %d\0%s" % (kind, len(body), body), usedforsecurity=False).digest()
+        oid = id_of(kind, body)
         self.objects[oid] = (kind, body)
         self.size += len(body)
         return oid

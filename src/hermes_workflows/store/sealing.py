@@ -22,11 +22,12 @@ from . import commits, peek
 from .admission import read_receipt
 from .commits import Commit
 from .durability import Barrier, Disk
+from .objects import id_of
 from .ports import Head
 from .refs import Move, Refs
 from .repository import GENESIS
-from .snapshots import Located, Snapshots
-from .trees import FOLDER, Folder, Item
+from .snapshots import Located, Snapshots, Way
+from .trees import FOLDER, Folder, Item, chunk_of
 
 # Refs dropped in one transaction: what else waits for their locks, waits for a few milliseconds.
 _DROPPED_AT_ONCE = 25
@@ -89,6 +90,20 @@ class Sealed:
             if recalled and self._has(folders[component], recalled):
                 return recalled
         return self._seals(folders).get(component, ("", ""))[1]
+
+    def way(self, component: str) -> Way | None:
+        """How a commit leads to a run that was seen in the ledger, if it has the same folder, and no other run."""
+        if (folder := self._known[1].get(component)) is None:
+            return None
+        runs, day, name = folder.split("/")
+        run = item = self._snapshots.trees.open(self._days[day][0]).item(name)
+        if run is None or item is None:
+            return None
+        for part in (name, day):
+            item = Item(FOLDER, id_of(b"tree", chunk_of(part, item)))
+        root = self._snapshots.start.with_item(runs, item)
+        root.oid = id_of(b"tree", root.serialise())
+        return Way(root, folder, run.oid)
 
     def _has(self, folder: str, tip: str) -> bool:
         try:

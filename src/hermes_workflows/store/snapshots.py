@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
 from operator import attrgetter
+from typing import NamedTuple
 
 from ..core import layout
 from ..core.checks import is_receipt
@@ -88,6 +89,14 @@ class Snapshot:
         return Head(self.run_id, self.tip.hex(), self.folder, self.sealed)
 
 
+class Way(NamedTuple):
+    """How a commit leads to its run: its whole tree, the path of the run's folder in it, and that folder's id."""
+
+    root: Folder
+    folder: str
+    run: bytes
+
+
 @dataclass(frozen=True)
 class Located:
     """What one look at a tip tells: `time` is when it was made (seconds), `tree` the id of the run's folder."""
@@ -107,6 +116,19 @@ class Snapshots:
         self._kept: OrderedDict[bytes, Snapshot] = OrderedDict()
         self._guard = threading.Lock()
         self._last: tuple[bytes, Commit] | None = None
+        self._expect: Callable[[str], Way | None] = lambda _: None
+
+    @cached_property
+    def start(self) -> Folder:
+        """The tree that each run begins with, before its first receipt."""
+        return self.trees.open(self.commit(_GENESIS).tree)
+
+    def ask(self, expect: Callable[[str], Way | None]) -> None:
+        """Have somebody who may know the way to a run, by the name of its folder, before it is read tree by tree.
+
+        It is believed when the tree has the id that the commit names.
+        """
+        self._expect = expect
 
     def commit(self, oid: bytes) -> Commit:
         # Of the same commit it is asked first what it is, and then for its run.
@@ -137,8 +159,7 @@ class Snapshots:
         if found := self.known(tip):
             return found
         commit = self.commit(tip)
-        root = self.trees.open(commit.tree)
-        folder, run = self._only_run(tip, root)
+        root, folder, run = self._way(tip, commit)
         snapshot = Snapshot(self._run_id(tip, commit, folder), tip, root, folder, self)
         vars(snapshot)["_run_folder"] = self.trees.open(run)
         self.keep(snapshot)
@@ -147,8 +168,7 @@ class Snapshots:
     def locate(self, tip: bytes) -> Located:
         """Which run's commit `tip` is: less reading than `at`, the same errors."""
         commit = self.commit(tip)
-        root = self.trees.open(commit.tree)
-        folder, run = self._only_run(tip, root)
+        _, folder, run = self._way(tip, commit)
         head = Head(self._run_id(tip, commit, folder), tip.hex(), folder)
         return Located(head, commit.time, run, self.trees.open(run).item(layout.RESULT) is not None)
 
@@ -189,8 +209,11 @@ class Snapshots:
                     hint=f"`hermes-workflows verify {new.run_id}` shows every such place",
                 )
 
-    def _only_run(self, tip: bytes, root: Folder) -> tuple[str, bytes]:
-        """The path of its run's folder, and the id."""
+    def _way(self, tip: bytes, commit: Commit) -> Way:
+        expected = self._expect(run_component(run_named(commit.message) or ""))
+        if expected and expected.root.oid == commit.tree:
+            return expected
+        root = self.trees.open(commit.tree)
         path, item = "runs", root.item("runs")
         for _ in range(2):
             only = self.trees.only_folder(item.oid) if item and item.is_folder else None
@@ -198,7 +221,7 @@ class Snapshots:
                 raise NoRun(f"commit {tip.hex()} holds no run, or several")
             path, item = f"{path}/{only[0]}", only[1]
         assert item  # as the last one that was found
-        return path, item.oid
+        return Way(root, path, item.oid)
 
     @staticmethod
     def _run_id(tip: bytes, commit: Commit, folder: str) -> str:

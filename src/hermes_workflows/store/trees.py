@@ -180,8 +180,7 @@ class Trees:
         """
         steps = steps or _Steps()
         steps.enter(prefix, len(folder.chunks))
-        for chunk in folder.chunks:
-            name, item = _entry(chunk)
+        for name, item in map(_entry, folder.chunks):
             if item.mode == FOLDER:
                 yield from self.walk(self.open(item.oid), f"{prefix}{name}/", steps)
             else:
@@ -225,7 +224,7 @@ class Trees:
             name, item = _entry(chunk)
             if item.is_folder:
                 below = self.pick(self.open(item.oid), wanted, write, f"{prefix}{name}/", steps)
-                chunk = _chunk(name, Item(FOLDER, below.oid or write(b"tree", below.serialise()))) if below else b""
+                chunk = chunk_of(name, Item(FOLDER, below.oid or write(b"tree", below.serialise()))) if below else b""
             elif prefix + name not in wanted:
                 chunk = b""
             if chunk:
@@ -289,7 +288,8 @@ class _Steps:
             raise IntegrityError(f"folders in folders in folders: {prefix[:80]}…")
 
 
-def _chunk(name: str, item: Item) -> bytes:
+def chunk_of(name: str, item: Item) -> bytes:
+    """As it stands in a tree."""
     return b"%o %s\0%s" % (item.mode, _encode(name), item.oid)
 
 

@@ -7,13 +7,12 @@ that hold it, a commit what came before it. After such a break the next commit t
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator
 
 from ..core.checks import CommitFacts, check_run
 from ..errors import IntegrityError
 from .commits import Commit
-from .objects import Objects
+from .objects import Objects, id_of
 from .ports import Problem
 from .snapshots import Snapshot, Snapshots
 from .trees import FILE, Change, Item
@@ -28,8 +27,7 @@ class HashedObjects(Objects):
 
     def read(self, oid: bytes, kind: bytes) -> bytes:
         body = super().read(oid, kind)
-        content = b"%s %d\0%s" % (kind, len(body), body)
-        if hashlib.sha1(content, usedforsecurity=False).digest() != oid:
+        if id_of(kind, body) != oid:
             raise IntegrityError(f"object {oid.hex()} holds something else than its name says")
         return body
 

@@ -5,7 +5,6 @@ A seal is a function of the commit before it and of the run's tip, so tree and m
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 
 from ..core import layout
@@ -13,6 +12,7 @@ from ..errors import IntegrityError
 from . import commits, peek
 from .admission import read_receipt
 from .commits import Commit
+from .objects import id_of
 from .ports import Problem
 from .snapshots import Snapshot, Snapshots
 from .trees import FOLDER, Folder, Item
@@ -55,7 +55,7 @@ def _judge(snapshots: Snapshots, root: Folder, run_id: str, seal: Commit) -> tup
         return None, "seals a run that has no result"
     if wrong := _replaced(snapshots, root, run):
         return None, wrong
-    after = snapshots.trees.put(root, {run.folder: Item(FOLDER, run.run_folder().oid)}, _named)
+    after = snapshots.trees.put(root, {run.folder: Item(FOLDER, run.run_folder().oid)}, id_of)
     if after.oid != seal.tree:
         return None, f"grafts something else than the folder of {run_id} at {run.tip.hex()[:12]}"
     status = read_receipt(run, layout.RESULT).status
@@ -69,7 +69,3 @@ def _replaced(snapshots: Snapshots, root: Folder, run: Snapshot) -> str:
     if item is None or item.oid == run.run_folder().oid:
         return ""
     return f"replaces what was sealed of {run.run_id} before"
-
-
-def _named(kind: bytes, body: bytes) -> bytes:
-    return hashlib.sha1(b"%s %d\0%s" % (kind, len(body), body), usedforsecurity=False).digest()
