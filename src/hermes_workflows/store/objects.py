@@ -22,7 +22,7 @@ _NAME = 38
 
 def id_of(kind: bytes, body: bytes) -> bytes:
     """An object's id (20 bytes)."""
-    return hashlib.sha1(_content(kind, body), usedforsecurity=False).digest()
+    return hashlib.sha1(b"%s %d\0%s" % (kind, len(body), body), usedforsecurity=False).digest()
 
 
 class Batch:
