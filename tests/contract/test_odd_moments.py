@@ -135,7 +135,7 @@ def test_a_disk_that_cannot_be_read_is_told_as_that_and_not_as_damage(
 ) -> None:
     start(open_git(tmp_path))
     ledger = open_git(tmp_path)
-    monkeypatch.setattr(ledger.objects, "_made", failing(errno.EIO))
+    monkeypatch.setattr(ledger.objects, "_written", failing(errno.EIO))
     with pytest.raises(StoreFailure, match=r"cannot read .*Input/output error"):
         ledger.read("wf_a")
 

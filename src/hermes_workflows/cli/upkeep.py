@@ -68,12 +68,14 @@ def index() -> None:
 @scoped
 def rebuild_index(scope: Scope) -> int:
     """Read every run again into the index and queue what is unfinished."""
-    from ..runner.hands import several
-    from ..store.index import rebuild
     from .garbage import left_lying
 
-    with left_lying(scope.session), scope.stores() as (ledger, queue):
-        done = rebuild(ledger, queue, several)
+    with left_lying(scope.session):
+        from ..runner.hands import several
+        from ..store.index import rebuild
+
+        with scope.stores() as (ledger, queue):
+            done = rebuild(ledger, queue, several)
     lines = [f"{run_id}: {reason}" for run_id, reason in done.unreadable.items()]
     document = {"runs": done.changed, "unreadable": dict(done.unreadable)}
     scope.output.data(document, lambda: "\n".join([*lines, f"{counted(done.changed, 'run')} read again"]))

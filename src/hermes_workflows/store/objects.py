@@ -84,7 +84,7 @@ class Objects:
         """
         self.reads += 1
         try:
-            found, body = self._made(oid) or self._written(oid)
+            found, body = (self._made(oid) if self._batches else None) or self._written(oid)
         except OSError as error:
             raise StoreFailure(f"cannot read {self._repository}: {error.strerror or error}") from error
         if found != kind:

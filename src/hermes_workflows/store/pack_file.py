@@ -117,31 +117,31 @@ class PackFile:
         if last - first > _AT_ONCE:
             # Names are digests and lie evenly, so it is about as far in as it says itself. If not, they are halved.
             near = first + (int.from_bytes(oid[1:4]) * (last - first) >> 24)
-            low, high = max(first, near - _AT_ONCE // 2), min(near + _AT_ONCE // 2, last)
-        place = self._among(low, high, oid)
-        if place < 0 and high - low < last - first:
-            place = self._among(*self._halved(oid, first, last), oid)
-        if place < 0:
+            low, high = max(first, near - _AT_ONCE // 2), near + _AT_ONCE // 2
+        found = self._index[_NAMES + 20 * low : _NAMES + 20 * min(high, last)].find(oid)
+        place = low + found // 20
+        if found < 0 and last - first <= _AT_ONCE:
             return None
+        if found % 20 or found < 0:  # across two names, or not where it should be
+            place = self._sought(oid, first, last)
+            if place < 0:
+                return None
         offset: int
         (offset,) = _OFFSET.unpack_from(self._index, self._offsets + 4 * place)
         if offset & _FAR:
             (offset,) = struct.unpack_from(">Q", self._index, self._far_offsets + 8 * (offset - _FAR))
         return offset
 
-    def _among(self, low: int, high: int, oid: bytes) -> int:
+    def _sought(self, oid: bytes, first: int, last: int) -> int:
         """Which of these names it is, counted from the first of all; less than 0 for none."""
-        names = self._index[_NAMES + 20 * low : _NAMES + 20 * high]
-        place = names.find(oid)
-        while place % 20 and place > 0:  # across two names
-            place = names.find(oid, place + 1)
-        return low + place // 20 if place >= 0 else -1
-
-    def _halved(self, oid: bytes, first: int, last: int) -> tuple[int, int]:
         while last - first > _AT_ONCE:
             middle = (first + last) // 2
             first, last = (middle, last) if self._name(middle) <= oid else (first, middle)
-        return first, last
+        names = self._index[_NAMES + 20 * first : _NAMES + 20 * last]
+        found = names.find(oid)
+        while found % 20 and found > 0:
+            found = names.find(oid, found + 1)
+        return first + found // 20 if found >= 0 else -1
 
     def _name(self, position: int) -> bytes:
         start = _NAMES + 20 * position

@@ -50,39 +50,38 @@ class Packs:
     def find(self, oid: bytes) -> tuple[bytes, bytes] | None:
         """The kind and body of object `oid` (20 bytes), if a pack that is open here has it and can be read."""
         with self._guard:
-            return self._found(oid)
+            for pack in self._order:
+                try:
+                    found = pack.read(oid)
+                except Unreadable:
+                    continue
+                if found:
+                    if pack is not self._order[0]:
+                        self._prefer(pack)
+                    return found
+        return None
 
     def read(self, oid: bytes) -> tuple[bytes, bytes]:
         """The same from any pack there is. Raises IntegrityError when none has it."""
+        if found := self.find(oid):
+            return found
         with self._guard:
-            found = self._found(oid)
-            if found is None and self._look_again():
-                found = self._found(oid)
-            return found or self._by_dulwich(oid)
+            self._look_again()
+        if found := self.find(oid):
+            return found
+        with self._guard:
+            return self._by_dulwich(oid)
 
-    def _found(self, oid: bytes) -> tuple[bytes, bytes] | None:
-        for pack in self._order:
-            try:
-                found = pack.read(oid)
-            except Unreadable:
-                continue
-            if found:
-                # What is read together was mostly packed together.
-                if pack is not self._order[0]:
-                    self._order.remove(pack)
-                    self._order.insert(0, pack)
-                    if len(self._order) > _MAPPED:
-                        self._release()
-                return found
-        return None
+    def _prefer(self, pack: PackFile) -> None:
+        """What is read together was mostly packed together."""
+        self._order.remove(pack)
+        self._order.insert(0, pack)
+        mapped = [each for each in self._order if each.is_mapped]
+        for each in mapped[_MAPPED:]:
+            each.release()
 
-    def _release(self) -> None:
-        mapped = [pack for pack in self._order if pack.is_mapped]
-        for pack in mapped[_MAPPED:]:
-            pack.release()
-
-    def _look_again(self) -> bool:
-        """Open packs that came since, close those that are gone; whether there is a new one that can be read."""
+    def _look_again(self) -> None:
+        """Open packs that came since, close those that are gone."""
         try:
             names = {name for name in os.listdir(self._folder) if name.endswith(".idx")}
         except (FileNotFoundError, NotADirectoryError):
@@ -90,14 +89,12 @@ class Packs:
         for name in self._files.keys() - names:
             if gone := self._files.pop(name):
                 gone.close()
-        new = names - self._files.keys()
-        for name in new:
+        for name in names - self._files.keys():
             # None for one that is left to dulwich, or that git has just removed.
             self._files[name] = None
             with contextlib.suppress(Unreadable, OSError):
                 self._files[name] = PackFile(f"{self._folder}/{name}")
         self._order = [pack for pack in self._files.values() if pack]
-        return any(self._files[name] for name in new)
 
     def _by_dulwich(self, oid: bytes) -> tuple[bytes, bytes]:
         name = ObjectID(oid.hex().encode())
