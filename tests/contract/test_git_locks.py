@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from tests.contract.ledgers import TickingClock, append, end_draft, git, impatient, open_git, record, start, step_draft
 
-from hermes_workflows.errors import TemporarilyLocked
+from hermes_workflows.errors import StoreFailure, TemporarilyLocked
 from hermes_workflows.store.git_ledger import GitLedger
 from hermes_workflows.store.ports import Entry
 
@@ -73,6 +73,46 @@ def test_a_lock_of_a_writer_of_ours_that_lives_is_waited_for(repository: Path) -
     assert record(ledger, "wf_a", step_draft("work")).receipts[0].seq == 1
     assert len(waits) == 3
     os.close(descriptor)
+
+
+def test_a_lock_that_became_anothers_while_it_was_swept_is_put_back(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock, rename = repository / "refs/runs/wf_a.lock", os.rename
+    left(repository)
+    seen: list[str] = []
+
+    def swept_by_another_first(source: str, target: str) -> None:
+        if source == str(lock) and not seen:
+            lock.unlink()
+            lock.write_text("of git, and alive")
+            seen.append("swept")
+        rename(source, target)
+
+    def wait(_: float) -> None:
+        seen.append(lock.read_text())
+        lock.unlink()
+
+    monkeypatch.setattr(os, "rename", swept_by_another_first)
+    ledger = open_git(repository.parent, patience=impatient(sleep=wait, stale=60))
+    assert record(ledger, "wf_a", step_draft("work")).receipts[0].seq == 1
+    assert seen == ["swept", "of git, and alive"]
+    assert list((repository / "hermes/pending").glob("swept*")) == []
+
+
+def test_a_move_ends_when_somebody_has_removed_its_own_file(repository: Path) -> None:
+    lock = repository / "refs/runs/wf_a.lock"
+    lock.write_text("")
+
+    def tidy(_: float) -> None:
+        for own in (repository / "hermes/pending").glob("*-*"):
+            own.unlink()
+
+    ledger = open_git(repository.parent, patience=impatient(sleep=tidy, stale=60))
+    with pytest.raises(StoreFailure):
+        append(ledger, Entry("wf_a", (step_draft("work"),)))
+    lock.unlink()
+    assert record(ledger, "wf_a", step_draft("work")).receipts[0].seq == 1
 
 
 def test_what_dead_writers_left_of_a_ref_goes_with_it(repository: Path) -> None:
