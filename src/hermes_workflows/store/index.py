@@ -7,7 +7,6 @@ or pushed, and nobody else would wake it.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -302,12 +301,15 @@ def _at_tips(ledger: Ledger, heads: Iterable[Head]) -> Found:
     """Rows of runs as a listing has just found them: their refs are not looked up again."""
     rows, left = [], []
     for head in heads:
-        with contextlib.suppress(HermesError):
+        try:
             there, receipts = ledger.at(head.tip)
-            if (there.run_id, there.tip) == (head.run_id, head.tip):
-                rows.append(_shown(whole(head, receipts), ledger))
-                continue
-        left.append(head)
+        except HermesError:
+            left.append(head)
+            continue
+        if (there.run_id, there.tip) == (head.run_id, head.tip):
+            rows.append(_shown(whole(head, receipts), ledger))
+        else:
+            left.append(head)
     return Found(rows, left)
 
 
