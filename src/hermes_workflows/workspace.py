@@ -281,16 +281,17 @@ class Workspace(Recorded):
     def answer(self, run_id: str, key: str, payload: Plain, provenance: Provenance) -> Review:
         """Record an answer and offer the continuation; see `review.answer` for what it refuses."""
         index.check_own(self.ledger, self.queue, run_id)
-        self._learn_from(run_id)
+        receipts = self.ledger.read(run_id)[1]
+        self._learn(recorded_names(receipts))
         by = self.without_secrets(provenance)
         try:
-            answer(self.ledger, Answer(run_id, key, payload, by, self.clock.now()), self.redactor)
+            review = answer(self.ledger, Answer(run_id, key, payload, by, self.clock.now()), receipts, self.redactor)
         except Conflict:
             # An expired question is something for a runner to record.
             self.wake(run_id)
             raise
         self.went_on(run_id)
-        return self.review(run_id, key)
+        return review
 
     # -- upkeep ----------------------------------------------------------------------------------------------
 

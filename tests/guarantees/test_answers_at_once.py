@@ -50,7 +50,9 @@ def held(folder: Path, turns: Turns, bursts: bool) -> HeldLedger:
 def said(ledger: HeldLedger, run_id: str, by: str) -> None:
     given = Answer(run_id, "ok", f"{by}'s", Provenance(kind="manual", by=by, channel="cli"), NOON)
     try:
-        ledger.told[by] = str(answer(ledger, given, Redactor()).output)
+        response = answer(ledger, given, ledger.read(run_id)[1], Redactor()).response
+        assert response is not None
+        ledger.told[by] = str(response.output)
     except AlreadyAnswered as error:
         ledger.told[by] = next(f"{each}'s" for each in PEOPLE if f"answered by {each} " in error.message)
 

@@ -126,7 +126,8 @@ def test_rows_that_vanish_under_a_live_runner_are_queued_again(tmp_path: Path, e
 def test_an_answer_whose_writer_died_before_the_index_is_found(desk: Desk) -> None:
     desk.run('@workflow\nasync def flow() -> str:\n    return await ask("Well?", key="q", returns=str)\n')
     with desk.working():
-        answer(desk.ledger, Answer("wf", "q", "yes", somebody(), desk.clock.now()), desk.workspace.redactor)
+        given = Answer("wf", "q", "yes", somebody(), desk.clock.now())
+        answer(desk.ledger, given, desk.ledger.read("wf")[1], desk.workspace.redactor)
         desk.clock.advance(2.0)
         until(lambda: desk.summary().ended)
     assert desk.summary().result == "yes"

@@ -80,18 +80,25 @@ def find_review(run_id: str, key: str, receipts: Sequence[Receipt]) -> Review:
     return Review(run_id, _as_review(request), next(map(_as_review, answers), None))
 
 
-def answer(ledger: Ledger, given: Answer, redactor: Redactor) -> ReviewReceipt:
-    """Record an answer, or return the receipt that the same message made before.
+def answer(ledger: Ledger, given: Answer, receipts: Sequence[Receipt], redactor: Redactor) -> Review:
+    """Record an answer, or return what the same message has made before. `receipts` are the run's, just read.
 
     Raises InvalidAnswer, NotFound (no such request), AlreadyAnswered, and Conflict (the run has ended, the request
     has expired or was withdrawn, the message id stands for another payload).
     """
-    _, receipts = ledger.read(given.run_id)
     review = find_review(given.run_id, given.key, receipts)
     if review.response is not None:
-        return _met(given, review.response, redactor)
-    _refuse_late(given, review.request, receipts)
-    response = _response(given, review.request, redactor)
+        response = _met(given, review.response, redactor)
+    else:
+        _refuse_late(given, review.request, receipts)
+        response = _recorded(ledger, given, review.request, receipts, redactor)
+    return Review(given.run_id, review.request, response)
+
+
+def _recorded(
+    ledger: Ledger, given: Answer, request: ReviewReceipt, receipts: Sequence[Receipt], redactor: Redactor
+) -> ReviewReceipt:
+    response = _response(given, request, redactor)
     told = [*receipts, response]
     readme = render(summarize(given.run_id, told), told)
     entry = Entry(
