@@ -96,9 +96,11 @@ class Sampler:
         return round(near[len(near) // 2], 1)
 
 
-def measure(workload: str, steps: int, concurrency: int, folder: Path | None = None, runs: int = 1) -> Measured:
+def measure(
+    workload: str, steps: int, concurrency: int, folder: Path | None = None, runs: int = 1, *, bursts: bool = True
+) -> Measured:
     """`folder` is where the workspace is made; the system's folder for temporary files when left out."""
-    root = new(folder)
+    root = new(folder, bursts=bursts)
     before = fsync_limit(root)
     with opened(root, create=True) as workspace:
         for number in range(runs):
@@ -133,8 +135,11 @@ def main() -> None:
     parser.add_argument("--concurrency", type=int, default=4)
     parser.add_argument("--runs", type=int, default=1, help="how many runs of so many steps live at once")
     parser.add_argument("--folder", type=Path, help="where the workspace is made, and left")
+    parser.add_argument("--no-bursts", action="store_true", help="each step in git and in the queue before the next")
     given = parser.parse_args()
-    measured = measure(given.workload, given.steps, given.concurrency, given.folder, given.runs)
+    measured = measure(
+        given.workload, given.steps, given.concurrency, given.folder, given.runs, bursts=not given.no_bursts
+    )
     print(json.dumps({**asdict(measured), "ratio": measured.ratio}))
 
 

@@ -52,10 +52,10 @@ class Peers:
         command = [str(self.python(peer)), program, workload, str(steps), str(folder)]
         return dict(json.loads(_output(command, RUN_SECONDS)))
 
-    def version(self, peer: Peer) -> str:
-        """Raises Unavailable."""
-        code = f"from importlib.metadata import version; print(version({peer.name!r}))"
-        return _output([str(self.python(peer)), "-c", code], 60).strip()
+    def versions(self, peer: Peer) -> dict[str, str]:
+        """Of all that was installed for it by name. Raises Unavailable."""
+        code = "import importlib.metadata as m, json, sys; print(json.dumps({n: m.version(n) for n in sys.argv[1:]}))"
+        return dict(json.loads(_output([str(self.python(peer)), "-c", code, *peer.packages], 60)))
 
     def python(self, peer: Peer) -> Path:
         """The interpreter of the peer's environment, made when it is not there. Raises Unavailable."""

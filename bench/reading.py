@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from statistics import median
 
 from bench.rows import Aim, Missing, Row, number
 from bench.scenery import git, make, pack
@@ -48,6 +49,6 @@ def rebuild(place: Place) -> Iterator[Row | Missing]:
 
 def _row(name: str, what: str, against: str, pairs: list[tuple[float, float]]) -> Row:
     ratios = tuple(ours / theirs for ours, theirs in pairs)
-    ours, theirs = pairs[-1]
+    ours, theirs = map(median, zip(*pairs, strict=True))
     detail = f"{number(ours)} s against {number(theirs)} s"
     return Row(name, what, against, ratios, "×", Aim("at most", AT_MOST), detail)

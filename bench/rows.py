@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 SCHEMA = "hermes.bench/1"
 
-_HEADER = ("what", "against", "measured", "to reach", "reached", "detail")
+_HEADER = ("what", "against", "median (least to most)", "to reach", "by the median", "detail")
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class Report:
 
 def number(value: float) -> str:
     """Three digits that count; whole numbers in groups of three."""
-    if abs(value) >= 100:
+    if value == 0 or abs(value) >= 100:
         return f"{value:,.0f}"
     return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
 
@@ -105,14 +105,19 @@ def as_json(report: Report) -> dict[str, Any]:
 
 def from_json(document: dict[str, Any]) -> Report:
     """A report as `as_json` has written it. Raises ValueError for anything else."""
-    if document.get("schema") != SCHEMA:
-        raise ValueError(f"this is no {SCHEMA}")
-    rows = []
-    for row in document["rows"]:
-        given = {name: value for name, value in row.items() if name not in {"median", "reached"}}
-        aim = Aim(**given["aim"]) if given["aim"] else None
-        rows.append(Row(**given | {"values": tuple(given["values"]), "aim": aim}))
-    return Report(**document | {"rows": rows, "missing": [Missing(**each) for each in document["missing"]]})
+    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
+        raise ValueError(f"it is no {SCHEMA}")
+    try:
+        rows = [_row(row) for row in document["rows"]]
+        return Report(**document | {"rows": rows, "missing": [Missing(**each) for each in document["missing"]]})
+    except (AttributeError, KeyError, TypeError) as error:
+        raise ValueError(f"it is not as a benchmark writes it: {error}") from None
+
+
+def _row(document: dict[str, Any]) -> Row:
+    given = {name: value for name, value in document.items() if name not in {"median", "reached"}}
+    aim = Aim(**given["aim"]) if given["aim"] else None
+    return Row(**given | {"values": tuple(given["values"]), "aim": aim})
 
 
 def as_text(row: Row) -> str:

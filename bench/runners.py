@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 
 from bench.rows import Aim, Missing, Row, number
 from bench.sizes import Place
 from bench.steps import measured
-from bench.workspaces import PROGRAM, new, opened
+from bench.workspaces import new, opened, runner
 
 RUNNERS = 4
 AT_LEAST = 1.8
@@ -37,7 +38,8 @@ def many(place: Place) -> Iterator[Row | Missing]:
         for before, four, after in zip(ones, fours, ones[1:], strict=False)
     )
     what = f"{RUNNERS} runners of --concurrency 1, {runs} runs × {steps} steps"
-    detail = f"{number(fours[-1].per_second)} steps/s against {number(ones[-1].per_second)} steps/s"
+    together, alone = (median(worked.per_second for worked in each) for each in (fours, ones))
+    detail = f"{number(together)} steps/s against {number(alone)} steps/s"
     yield Row("runners", what, "one such runner", ratios, "×", Aim("at least", AT_LEAST), detail)
     twice = tuple(float(four.twice) for four in fours)
     yield Row("runners-twice", "the same: calls executed twice", "none", twice, "calls", Aim("at most", 0))
@@ -50,13 +52,10 @@ def _worked(place: Place, runners: int) -> Worked:
     with opened(root, create=True) as workspace:
         for name in names:
             workspace.start("workflows.py:counted", {"steps": place.sizes.steps_a_run}, run_id=name)
-    command = [PROGRAM, "runner", "run", "--concurrency", "1", "--idle-exit-after", "0.5", "--worker-id"]
-    with (root / "log").open("wb") as log:
-        started = [
-            subprocess.Popen([*command, f"bench-{number}"], cwd=root, stdout=log, stderr=log)
-            for number in range(runners)
-        ]
-    assert [runner.wait() for runner in started] == [0] * runners
+    with ExitStack() as stack:
+        options = ["--concurrency", "1", "--idle-exit-after", "0.5"]
+        started = [stack.enter_context(runner(root, f"bench-{number}", *options)) for number in range(runners)]
+        assert [each.wait() for each in started] == [0] * runners
     return _of_receipts(root, names)
 
 

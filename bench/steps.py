@@ -22,16 +22,19 @@ FAN_OUT_A_SECOND = 3_000
 GROWTH = 1.1
 
 
-def measured(place: Place, workload: str, steps: int, concurrency: int = 4, runs: int = 1) -> dict[str, Any]:
+def measured(
+    place: Place, workload: str, steps: int, concurrency: int = 4, runs: int = 1, *, bursts: bool = True
+) -> dict[str, Any]:
     """What `bench.measuring` says, in a process of its own."""
     command = [sys.executable, "-m", "bench.measuring", workload, str(steps), "--folder", str(place.folder)]
-    command += ["--concurrency", str(concurrency), "--runs", str(runs)]
+    command += ["--concurrency", str(concurrency), "--runs", str(runs), *([] if bursts else ["--no-bursts"])]
     return dict(json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
 
 
 def sequential(place: Place) -> Iterator[Row | Missing]:
     for steps in place.sizes.sequential:
         yield from _sequential(place, steps)
+    yield _without_bursts(place, min(place.sizes.sequential))
 
 
 def _sequential(place: Place, steps: int) -> Iterator[Row | Missing]:
@@ -55,6 +58,21 @@ def _sequential(place: Place, steps: int) -> Iterator[Row | Missing]:
             detail = f"ours {_span(_each(ours, 'per_second'))}/s, theirs {_span(theirs[peer.name])}/s"
             yield Row(f"{name}-{peer.name}", what, peer.label, tuple(ratios[peer.name]), "×", aim, detail)
     yield from _growth(name, steps, ours)
+
+
+def _without_bursts(place: Place, steps: int) -> Row:
+    """What it costs to have each step in git and in the queue before the next, as a setting of the registry has it."""
+    burst, single = [measured(place, "sequential", steps)], []
+    for _ in range(place.sizes.rounds):
+        single.append(measured(place, "sequential", steps, bursts=False))
+        burst.append(measured(place, "sequential", steps))
+    ratios = tuple(
+        one["per_second"] / ((before["per_second"] + after["per_second"]) / 2)
+        for before, one, after in zip(burst, single, burst[1:], strict=False)
+    )
+    what = f'{steps:,} trivial steps with `"bursts": false`: each in git and in the queue before the next'
+    detail = f"{_span(_each(single, 'per_second'))}/s against {_span(_each(burst, 'per_second'))}/s"
+    return Row(f"no-bursts-{steps}", what, "the same in bursts", ratios, "×", detail=detail)
 
 
 def _growth(name: str, steps: int, ours: list[dict[str, Any]]) -> Iterator[Row]:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 import random
-import subprocess
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from statistics import median
 
 from bench.rows import Aim, Missing, Row, number
 from bench.sizes import Place
-from bench.workspaces import PROGRAM, new, opened
+from bench.workspaces import new, opened, runner
 from hermes_workflows.core.receipts import Provenance
 from hermes_workflows.workspace import Workspace
 
@@ -24,45 +23,50 @@ _PATIENCE = 60.0
 _SETTLING = 5.0
 
 
-@contextmanager
-def _runner(root: Path) -> Iterator[int]:
-    command = [PROGRAM, "runner", "run", "--worker-id", "bench"]
-    runner = subprocess.Popen(command, cwd=root, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        yield runner.pid
-    finally:
-        runner.terminate()
-        runner.wait()
-
-
 def answers(place: Place) -> Iterator[Row | Missing]:
-    """From an answer that is recorded to the beginning of the next call, as the call itself sees it.
+    """From an answer to the beginning of the next call, as the call itself sees it.
 
-    Stricter than from the end of `review respond`, whose process takes its time to leave.
+    What is to be reached counts from the moment at which whoever answers goes on: stricter than the end of
+    `review respond`, whose process takes its time to leave. The whole way is shown as well.
     """
     count = place.sizes.answers
     root = new(place.folder)
     with opened(root, create=True) as workspace:
         workspace.start("workflows.py:asked", {"steps": count}, run_id="bench")
-        with _runner(root):
-            answered = [_answer(workspace, number) for number in range(1, count + 1)]
+        with runner(root, "bench"):
+            given, answered = zip(*(_answer(workspace, number) for number in range(1, count + 1)), strict=True)
             _until(lambda: workspace.summary("bench").ended)
         begun = [receipt.output for receipt in workspace.ledger.read("bench")[1] if receipt.kind == "step"]
-    waits = sorted((later - earlier) * 1000 for earlier, later in zip(answered, begun, strict=True))
-    what, against = f"an answer recorded → the next call begins, {count} times", "a fixed number"
-    middle, last = waits[len(waits) // 2], waits[min(len(waits) - 1, round(0.99 * len(waits)))]
-    detail = f"{number(waits[0])} to {number(waits[-1])} ms"
-    yield Row("answer-p50", f"{what}: p50", against, (middle,), "ms", Aim("at most", P50_MS), detail)
-    yield Row("answer-p99", f"{what}: p99", against, (last,), "ms", Aim("at most", P99_MS), detail)
+    what = f"an answer recorded → the next call begins, {count} times"
+    yield from _waits("answer", what, [later - earlier for earlier, later in zip(answered, begun, strict=True)])
+    what = "the same, from the call that gives the answer"
+    whole = [later - earlier for earlier, later in zip(given, begun, strict=True)]
+    yield from _waits("answer-whole", what, whole, aims=(None, None))
 
 
-def _answer(workspace: Workspace, number: int) -> float:
-    """Answer the question that is open, at a moment that has nothing to do with the runner's own; when it was done."""
+def _waits(name: str, what: str, seconds: Sequence[float], aims: Sequence[int | None] = (P50_MS, P99_MS)) -> list[Row]:
+    waits = [1000 * each for each in seconds]
+    tenth = max(len(waits) // 10, 1)
+    detail = f"{number(min(waits))} to {number(max(waits))} ms; the first tenth {number(median(waits[:tenth]))} ms,"
+    detail += f" the last {number(median(waits[-tenth:]))} ms"
+    last = sorted(waits)[min(len(waits) - 1, round(0.99 * len(waits)))]
+    shown = (("p50", median(waits), aims[0], detail), ("p99", last, aims[1], ""))
+    return [
+        Row(f"{name}-{short}", f"{what}: {short}", "a fixed number", (value,), "ms", Aim("at most", aim), told)
+        if aim
+        else Row(f"{name}-{short}", f"{what}: {short}", "nothing is aimed at", (value,), "ms", detail=told)
+        for short, value, aim, told in shown
+    ]
+
+
+def _answer(workspace: Workspace, number: int) -> tuple[float, float]:
+    """Answer the question that is open, at a moment that has nothing to do with the runner's own; from when to when."""
     key = "ask" if number == 1 else f"ask-{number}"
     _until(lambda: any(row.key == key for row in workspace.reviews(run_id="bench")))
     time.sleep(random.Random(number).uniform(0.02, 0.08))
+    begin = time.time()
     workspace.answer("bench", key, True, Provenance(kind="test", by="bench", channel="bench"))
-    return time.time()
+    return begin, time.time()
 
 
 def _until(condition: Callable[[], object]) -> None:
@@ -77,12 +81,12 @@ def idle(place: Place) -> Iterator[Row | Missing]:
     root = new(place.folder)
     with opened(root, create=True) as workspace:
         workspace.start("workflows.py:asked", {"steps": 1}, run_id="bench")
-        with _runner(root) as pid:
+        with runner(root, "bench") as waiting:
             _until(lambda: workspace.reviews(run_id="bench"))
             time.sleep(min(_SETTLING, 2 * place.sizes.idle))
-            before, begin = _cpu_seconds(pid), time.monotonic()
+            before, begin = _cpu_seconds(waiting.pid), time.monotonic()
             time.sleep(place.sizes.idle)
-            after, passed = _cpu_seconds(pid), time.monotonic() - begin
+            after, passed = _cpu_seconds(waiting.pid), time.monotonic() - begin
     if before is None or after is None:
         yield Missing("idle", "this system does not tell through /proc")
         return

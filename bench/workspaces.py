@@ -8,8 +8,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from hermes_workflows.clock import SystemClock
@@ -21,25 +21,26 @@ from hermes_workflows.workspace import Surroundings, Workspace
 # How long a runner in this process waits for more: it is taken off what is measured.
 IDLE_SECONDS = 0.05
 
+REGISTRY = Path(".hermes") / "workflows.registry.json"
 PROGRAM = str(Path(sys.executable).with_name("hermes-workflows"))
 
 
-def new(folder: Path | None = None) -> Path:
-    """A folder with the benchmark's workflows and an empty registry."""
+def new(folder: Path | None = None, *, bursts: bool = True) -> Path:
+    """A folder with the benchmark's workflows and a registry."""
     root = Path(tempfile.mkdtemp(prefix="hermes-bench-", dir=folder))
     shutil.copy(Path(__file__).with_name("workflows.py"), root / "workflows.py")
-    settle(root)
+    settle(root, bursts=bursts)
     return root
 
 
-def settle(root: Path) -> None:
+def settle(root: Path, *, bursts: bool = True) -> None:
     """Put a registry into a folder, and what a repository may be made beside."""
     (root / ".hermes").mkdir(exist_ok=True)
-    (root / ".hermes" / "workflows.registry.json").write_text("{}")
+    (root / REGISTRY).write_text("{}" if bursts else '{"bursts": false}')
 
 
 def opened(root: Path, *, create: bool = False) -> closing[Workspace]:
-    registry = parse("{}", root / ".hermes" / "workflows.registry.json")
+    registry = parse((root / REGISTRY).read_text(), root / REGISTRY)
     surroundings = Surroundings(SystemClock(), dict(os.environ))
     return closing(open_workspace(registry, registry.database(None, root), surroundings, create=create))
 
@@ -47,6 +48,19 @@ def opened(root: Path, *, create: bool = False) -> closing[Workspace]:
 def work_off(workspace: Workspace, concurrency: int = 4) -> None:
     """Let a runner in this process do all that can be done."""
     Runner([workspace], RunnerOptions("bench", concurrency=concurrency, idle_exit_after=IDLE_SECONDS)).run()
+
+
+@contextmanager
+def runner(root: Path, name: str, *options: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A runner in a process of its own, which is ended if it has not ended by itself."""
+    command = [PROGRAM, "runner", "run", "--worker-id", name, *options]
+    with (root / "log").open("ab") as log:
+        started = subprocess.Popen(command, cwd=root, stdout=log, stderr=log)
+    try:
+        yield started
+    finally:
+        started.terminate()
+        started.wait()
 
 
 def finished(folder: Path, workload: str, steps: int, runs: Sequence[str] = ("bench",)) -> Path:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from bench.pages import BEGIN, END, put
-from bench.rows import Aim, Missing, Report, Row, as_json, as_markdown, as_text, from_json, number
+from bench.rows import SCHEMA, Aim, Missing, Report, Row, as_json, as_markdown, as_text, from_json, number
 
 STEPS = Row("steps", "1,000 steps", "a peer", (1.4, 1.1, 3.0), "×", Aim("at least", 1.2), "ours 512/s, theirs 366/s")
 MEMORY = Row("memory", "memory", "the number", (130.0,), "MB", Aim("at most", 120))
@@ -27,7 +28,7 @@ def test_a_row_without_an_aim_is_not_judged() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "shown"), [(12_345.6, "12,346"), (99.96, "100.0"), (12.34, "12.3"), (0.456, "0.46"), (0.0, "0.00")]
+    ("value", "shown"), [(12_345.6, "12,346"), (99.96, "100.0"), (12.34, "12.3"), (0.456, "0.46"), (0.0, "0")]
 )
 def test_numbers_have_three_digits_that_count(value: float, shown: str) -> None:
     assert number(value) == shown
@@ -39,9 +40,19 @@ def test_a_report_is_read_as_it_was_written() -> None:
     assert [row["reached"] for row in written["rows"]] == [True, False]
 
 
-def test_a_file_of_another_kind_is_not_read() -> None:
-    with pytest.raises(ValueError, match="this is no hermes"):
-        from_json({"schema": "something"})
+@pytest.mark.parametrize(
+    ("document", "said"),
+    [
+        ({"schema": "something"}, "it is no hermes"),
+        ([], "it is no hermes"),
+        ({"schema": SCHEMA}, "not as a benchmark"),
+        (as_json(REPORT) | {"rows": [{"name": "x"}]}, "not as a benchmark"),
+        (as_json(REPORT) | {"missing": 3}, "not as a benchmark"),
+    ],
+)
+def test_a_file_of_another_kind_is_not_read(document: Any, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        from_json(document)
 
 
 def test_the_table_names_machine_versions_and_what_is_missing() -> None:
