@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from tests.contract.ledgers import DAY, end_draft, finished, git, impatient, open_git, record, start, step_draft
 
+from hermes_workflows.core.receipts import Author
 from hermes_workflows.errors import NotFound
 from hermes_workflows.store import peek
+from hermes_workflows.store.commits import Commit
 from hermes_workflows.store.git_ledger import GitLedger
 from hermes_workflows.store.repository import GENESIS
+from hermes_workflows.store.trees import Item
 
 
 @pytest.fixture
@@ -193,7 +197,7 @@ def test_what_an_index_recalls_of_a_sealed_run_saves_reading_the_seals(ledger: G
     other.objects.read = lambda oid, kind: reads.append(oid) or read(oid, kind)  # type: ignore[method-assign, func-returns-value]
     assert other.head("wf_0") == ledger.head("wf_0")
     seals = set(git(ledger, "rev-list", "--first-parent", "ledger").split())
-    assert len((seals - {GENESIS}) & {oid.hex() for oid in reads}) == 1
+    assert len(seals & {oid.hex() for oid in reads}) == 1
     other.close()
 
 
@@ -210,6 +214,37 @@ def test_a_sealed_run_is_reached_without_the_trees_on_the_way(ledger: GitLedger)
     assert tip in reads
     assert not set(way) & set(reads)
     other.close()
+
+
+def test_a_ledger_that_was_removed_while_it_is_open_hides_no_run(ledger: GitLedger) -> None:
+    tips = [finished(ledger, f"wf_{number}").head.tip for number in range(2)]
+    ledger.seal(keep=2)
+    other = open_git(ledger.path.parent)
+    list(other.heads())
+    # Nobody has the day with both runs any more, as after `git gc` has removed it.
+    other._sealed._days[DAY] = (bytes(20), frozenset())
+    assert [other.at(tip)[0].tip for tip in tips] == tips
+    other.close()
+
+
+def test_a_ledger_that_has_a_file_where_a_run_is_makes_no_run_of_one(ledger: GitLedger) -> None:
+    tip = finished(ledger, "wf_a").head.tip
+    run = bytes.fromhex(git(ledger, "rev-parse", f"{tip}:runs/{DAY}/wf_a").strip())
+    message = git(ledger, "log", "-1", "--format=%B", tip)
+    trees = ledger._snapshots.trees
+    with closing(ledger.disk.barrier()) as barrier:
+
+        def write(kind: bytes, body: bytes) -> bytes:
+            return ledger.objects.write(kind, body, barrier)
+
+        root = trees.put(ledger._snapshots.start, {f"runs/{DAY}/wf_a": Item(0o160000, run)}, write)
+        who = Author("mallory")
+        commit = write(b"commit", Commit(root.oid, (bytes.fromhex(tip),), message, who, who, 1).serialise())
+    git(ledger, "update-ref", "refs/heads/ledger", commit.hex())
+    list(ledger.heads())
+    with pytest.raises(NotFound):
+        ledger.at(commit.hex())
+    git(ledger, "update-ref", "-d", "refs/heads/ledger")
 
 
 @pytest.mark.parametrize("beside", ["runs/2026-11-28/wf_b", f"runs/{DAY}/wf_b", "elsewhere"])

@@ -20,7 +20,9 @@ from dulwich.repo import Repo
 from tests.contract.ledgers import git, open_git, record, start, step_draft
 
 from hermes_workflows.errors import HermesError, IntegrityError
+from hermes_workflows.store import pack_file
 from hermes_workflows.store.durability import disk_for
+from hermes_workflows.store.largest import TooLarge
 from hermes_workflows.store.objects import Objects
 from hermes_workflows.store.pack_file import PackFile, Unreadable
 from hermes_workflows.store.packing import packing
@@ -244,6 +246,11 @@ def test_what_somebody_has_deflated_oddly_is_read_to_its_end(tmp_path: Path) -> 
         (entry(7, b"\1\1\1x", base=name_of(1)), "deltas without an end"),
         (entry(3, b"one", size=2), "another size than is said"),
         (entry(3, b"one", size=4), "another size than is said"),
+        (entry(3, b"one", data=zlib.compress(b"one")[:-1]), ""),
+        (entry(3, bytes(9000), data=zlib.compress(bytes(9000))[:-1]), ""),
+        (b"\xb0" + b"\x80" * 100_000 + zlib.compress(b"one"), ""),
+        (entry(6, b"\1\1\1x", base=b"\xff" * 1_000_000), "a base that is nowhere"),
+        (entry(7, b"\x80" * 100_000, base=name_of(2)), ""),
     ],
 )
 def test_what_does_not_fit_together_is_left_to_others(tmp_path: Path, odd: bytes, said: str) -> None:
@@ -252,6 +259,39 @@ def test_what_does_not_fit_together_is_left_to_others(tmp_path: Path, odd: bytes
             pack.read(name_of(1))
         assert said in str(refusal.value)
         assert pack.read(name_of(2)) == (b"blob", b"two")
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [b"\xbf" + b"\xff" * 1_000_000, entry(7, b"\1" + b"\xff" * 1_000_000, base=name_of(2))],
+    ids=["body", "delta"],
+)
+def test_a_number_that_goes_on_and_on_is_larger_than_all_that_is_read(tmp_path: Path, odd: bytes) -> None:
+    with closing(made(tmp_path, odd, entry(3, b"two"))) as pack, pytest.raises(TooLarge):
+        pack.read(name_of(1))
+
+
+@pytest.mark.parametrize("size", [3, 9000])
+def test_what_is_deflated_without_an_end_is_no_body(tmp_path: Path, size: int) -> None:
+    squeezer = zlib.compressobj()
+    (tmp_path / "p").write_bytes(squeezer.compress(bytes(size)) + squeezer.flush(zlib.Z_SYNC_FLUSH))
+    with closing(pack_file._mapped(os.fspath(tmp_path / "p"))) as mapped, pytest.raises(Unreadable):
+        pack_file._inflated(mapped, 0, size)
+
+
+def test_what_one_pack_says_is_too_large_is_read_from_another(tmp_path: Path) -> None:
+    folder = packed(tmp_path / "r.git", bodies=iter([b"one" * 1000]))
+    oid = bytes.fromhex(git(folder, "hash-object", "body-0").strip())
+    packs_folder = Path(index_of(folder)).parent
+    made(packs_folder, b"\xbf" + b"\xff" * 20, names=(oid,)).close()
+    with closing(Packs(folder)) as packs:
+        for _ in range(2):
+            assert packs.read(oid) == (b"blob", b"one" * 1000)
+            packs._order.reverse()
+    for name in packs_folder.glob("pack-*"):
+        name.unlink()
+    with closing(Packs(folder)) as packs, pytest.raises(TooLarge):
+        packs.read(oid)
 
 
 def test_large_bodies_are_remembered_one_at_a_time(tmp_path: Path) -> None:

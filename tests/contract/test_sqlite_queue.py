@@ -48,6 +48,13 @@ def test_a_new_file_knows_every_run_and_wakes_the_unfinished_ones_of_this_worksp
     assert [row.work for row in queue.work()] == [workflow("kept")]
 
 
+def test_no_transaction_waits_for_the_disk(files: Files) -> None:
+    connection = files.open()._database.connection  # type: ignore[union-attr]
+    settings = [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("journal_mode", "synchronous")]
+    # With a write-ahead log, 1 (NORMAL) syncs at checkpoints only: what a power cut takes, the ledger still has.
+    assert settings == ["wal", 1]
+
+
 def test_an_existing_file_is_not_made_again(files: Files) -> None:
     files.open().close()
     files.open()

@@ -99,8 +99,9 @@ def test_a_replay_executes_nothing_and_touches_no_file(site: Site) -> None:
 def test_each_receipt_is_read_once(site: Site) -> None:
     site.run("wf-1")
     assert site.replay("wf-1")["wf-1"].receipts == 4
-    # The run's commit, and the trees of the root, runs, the day, the run, steps, its source and the version of it.
-    assert site.opened[0].ledger.objects.reads == 4 + 8
+    # The first commit and its tree; the run's, and the trees of the root, runs, the day, the run, steps, its source
+    # and the version of it.
+    assert site.opened[0].ledger.objects.reads == 4 + 2 + 8
 
 
 def test_a_changed_request_is_named_with_its_line_and_difference(site: Site) -> None:

@@ -61,6 +61,7 @@ class GitLedger:
         self._refs = Refs(path, self.disk, patience)
         self._snapshots = Snapshots(self.objects)
         self._planner = Planner(self._snapshots.trees, self._committer, clock)
+        self._start = self._snapshots.start
         self._sealed = Sealed(path, self._snapshots)
         self._snapshots.ask(self._sealed.way)
         self._sealer = Sealer(path, self._refs, self._snapshots, self._sealed, self.disk)
@@ -115,7 +116,7 @@ class GitLedger:
         with self._writing([entry.run_id]) as barrier, self.objects.gathering() as batch:
             self._refuse_existing(entry.run_id)
             folder = f"runs/{day}/{run_component(entry.run_id)}"
-            start = Snapshot(entry.run_id, _GENESIS, self._snapshots.start, folder, self._snapshots, seq=-1)
+            start = Snapshot(entry.run_id, _GENESIS, self._start, folder, self._snapshots, seq=-1)
             taken = None
             if adopted:
                 start, taken = adopt(start, self._lookup.at(adopted.commit), adopted, batch.write)

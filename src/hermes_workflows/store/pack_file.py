@@ -33,7 +33,9 @@ _AT_ONCE = 64
 # git makes chains of 50, and none longer than this; a chain that bites its tail ends here as well.
 _LONGEST_CHAIN = 4096
 # Deflated bytes come to 1,032 times as many at the most: of so many there is no harm in taking all that comes.
-_SMALL = LARGEST // 1032
+_SMALL = 8192
+# Bits of a number that is larger than all that is read; numbers of megabytes would take minutes.
+_MOST_SHIFTED = 63
 # Bytes of all bodies on the way to one object; a chain of git's of the largest artifacts has half of that.
 _MOST_MADE = 2 << 30
 # A neighbour is the base of the next receipt. Bytes of bodies.
@@ -172,7 +174,7 @@ class PackFile:
         pack = self._data()
         position, byte = offset + 1, pack[offset]
         kind, size, shift = byte >> 4 & 7, byte & 15, 4
-        while byte & 0x80:
+        while byte & 0x80 and shift <= _MOST_SHIFTED:
             byte = pack[position]
             size |= (byte & 0x7F) << shift
             position, shift = position + 1, shift + 7
@@ -198,7 +200,7 @@ class PackFile:
         while delta[position] & 0x80:  # how large its base is
             position += 1
         byte = 0x80
-        while byte & 0x80:  # seven bits a byte, the lowest first
+        while byte & 0x80 and shift <= _MOST_SHIFTED:  # seven bits a byte, the lowest first
             position += 1
             byte = delta[position]
             size, shift = size | (byte & 0x7F) << shift, shift + 7
@@ -226,8 +228,9 @@ def _inflated(pack: mmap.mmap, position: int, size: int) -> bytes:
     inflater = zlib.decompressobj()
     data = inflater.decompress(deflated, size + 1)
     if not inflater.eof and len(data) <= size:
-        data = zlib.decompressobj().decompress(pack[position:], size + 1)
-    if len(data) != size:
+        inflater = zlib.decompressobj()
+        data = inflater.decompress(pack[position:], size + 1)
+    if len(data) != size or not inflater.eof:
         raise Unreadable("another size than is said")
     return data
 
@@ -246,7 +249,7 @@ def _distance(pack: mmap.mmap, position: int) -> tuple[int, int]:
     """How far before its delta a base begins, and the place after that number: seven bits a byte, the highest first."""
     byte = pack[position]
     distance = byte & 0x7F
-    while byte & 0x80:
+    while byte & 0x80 and distance <= len(pack):
         position += 1
         byte = pack[position]
         distance = (distance + 1) << 7 | byte & 0x7F

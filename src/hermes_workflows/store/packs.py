@@ -20,6 +20,7 @@ from dulwich.pack import PackFileDisappeared
 
 from ..errors import HermesError, IntegrityError
 from . import peek
+from .largest import TooLarge
 from .pack_file import PackFile, Unreadable
 
 if TYPE_CHECKING:
@@ -49,16 +50,22 @@ class Packs:
 
     def find(self, oid: bytes) -> tuple[bytes, bytes] | None:
         """The kind and body of object `oid` (20 bytes), if a pack that is open here has it and can be read."""
+        refused: TooLarge | None = None
         with self._guard:
             for pack in self._order:
                 try:
                     found = pack.read(oid)
                 except Unreadable:
                     continue
+                except TooLarge as error:
+                    refused = error  # one of another pack may be whole
+                    continue
                 if found:
                     if pack is not self._order[0]:
                         self._prefer(pack)
                     return found
+        if refused:
+            raise refused
         return None
 
     def read(self, oid: bytes) -> tuple[bytes, bytes]:

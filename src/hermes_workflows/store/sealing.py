@@ -96,8 +96,11 @@ class Sealed:
         if (folder := self._known[1].get(component)) is None:
             return None
         runs, day, name = folder.split("/")
-        run = item = self._snapshots.trees.open(self._days[day][0]).item(name)
-        if run is None or item is None:
+        try:
+            run = item = self._snapshots.trees.open(self._days[day][0]).item(name)
+        except IntegrityError:
+            return None  # the ledger has been exchanged since, or is damaged: this is no fault of the run
+        if run is None or item is None or not run.is_folder:
             return None
         for part in (name, day):
             item = Item(FOLDER, id_of(b"tree", chunk_of(part, item)))
