@@ -164,6 +164,7 @@ def test_nobody_decides_a_run_of_which_a_living_runner_has_recorded_more_than_ca
     assert desk.effects() == ["begun"]
 
 
+@pytest.mark.untraced
 @pytest.mark.decides_otherwise
 @pytest.mark.parametrize("swallowed", ["ValueError", "BaseException"], ids=["stopped", "left behind"])
 def test_a_body_that_blocks_in_a_burst_is_stuck_and_holds_up_nobody(desk: Desk, swallowed: str) -> None:

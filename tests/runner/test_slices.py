@@ -58,6 +58,7 @@ def test_a_slow_slice_is_told_of_with_its_run_and_line_and_not_stopped(decider: 
     assert decider.busy is None
 
 
+@pytest.mark.untraced
 def test_a_slice_that_does_not_end_is_stopped_and_the_next_one_runs(decider: Decider) -> None:
     with pytest.raises(SliceStopped, match=r"test_slices\.py") as stopped:
         decider.run(lambda: _spin(20))
@@ -89,6 +90,7 @@ def test_a_slice_that_swallows_everything_is_stopped_or_left_behind(own: Decider
     assert own.run(lambda: "well") == "well"
 
 
+@pytest.mark.untraced
 def test_a_thread_that_is_lent_and_does_not_come_back_is_left_behind_and_harms_nobody_later(own: Decider) -> None:
     free, left, came = threading.Event(), [], []
 
@@ -111,6 +113,7 @@ def test_a_thread_that_is_lent_and_does_not_come_back_is_left_behind_and_harms_n
     assert own.run(lambda: "well") == "well"
 
 
+@pytest.mark.untraced
 def test_the_collector_is_on_again_after_a_slice_that_was_stopped(decider: Decider) -> None:
     def uncollected() -> None:
         gc.disable()
