@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from statistics import median
+from itertools import pairwise
+from statistics import mean, median
 from typing import Any, Literal
 
 SCHEMA = "hermes.bench/1"
@@ -86,6 +87,11 @@ class Report:
     rows: Sequence[Row] = ()
     missing: Sequence[Missing] = ()
     schema: str = field(default=SCHEMA)
+
+
+def against_neighbours(values: Sequence[float], around: Sequence[float]) -> tuple[float, ...]:
+    """Each value divided by the mean of what was measured before and after it: of those there is one more."""
+    return tuple(value / mean(pair) for value, pair in zip(values, pairwise(around), strict=True))
 
 
 def number(value: float) -> str:

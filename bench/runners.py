@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from bench.rows import Aim, Missing, Row, number
+from bench.rows import Aim, Missing, Row, against_neighbours, number
 from bench.sizes import Place
 from bench.steps import measured
 from bench.workspaces import new, opened, runner
@@ -33,10 +33,7 @@ def many(place: Place) -> Iterator[Row | Missing]:
     for _ in range(place.sizes.rounds):
         fours.append(_worked(place, RUNNERS))
         ones.append(_worked(place, 1))
-    ratios = tuple(
-        four.per_second / ((before.per_second + after.per_second) / 2)
-        for before, four, after in zip(ones, fours, ones[1:], strict=False)
-    )
+    ratios = against_neighbours([each.per_second for each in fours], [each.per_second for each in ones])
     what = f"{RUNNERS} runners of --concurrency 1, {runs} runs × {steps} steps"
     together, alone = (median(worked.per_second for worked in each) for each in (fours, ones))
     detail = f"{number(together)} steps/s against {number(alone)} steps/s"

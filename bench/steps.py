@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from bench.peers import DBOS, LANGGRAPH, PEERS, Peer, Unavailable
-from bench.rows import Aim, Missing, Row, number
+from bench.rows import Aim, Missing, Row, against_neighbours, number
 from bench.sizes import Place
 
 AT_LEAST = {LANGGRAPH.name: 1.2, DBOS.name: 3.0}
@@ -66,10 +66,7 @@ def _without_bursts(place: Place, steps: int) -> Row:
     for _ in range(place.sizes.rounds):
         single.append(measured(place, "sequential", steps, bursts=False))
         burst.append(measured(place, "sequential", steps))
-    ratios = tuple(
-        one["per_second"] / ((before["per_second"] + after["per_second"]) / 2)
-        for before, one, after in zip(burst, single, burst[1:], strict=False)
-    )
+    ratios = against_neighbours(_each(single, "per_second"), _each(burst, "per_second"))
     what = f'{steps:,} trivial steps with `"bursts": false`: each in git and in the queue before the next'
     detail = f"{_span(_each(single, 'per_second'))}/s against {_span(_each(burst, 'per_second'))}/s"
     return Row(f"no-bursts-{steps}", what, "the same in bursts", ratios, "×", detail=detail)

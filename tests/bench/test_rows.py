@@ -8,7 +8,19 @@ from typing import Any
 
 import pytest
 from bench.pages import BEGIN, END, put
-from bench.rows import SCHEMA, Aim, Missing, Report, Row, as_json, as_markdown, as_text, from_json, number
+from bench.rows import (
+    SCHEMA,
+    Aim,
+    Missing,
+    Report,
+    Row,
+    against_neighbours,
+    as_json,
+    as_markdown,
+    as_text,
+    from_json,
+    number,
+)
 
 STEPS = Row("steps", "1,000 steps", "a peer", (1.4, 1.1, 3.0), "×", Aim("at least", 1.2), "ours 512/s, theirs 366/s")
 MEMORY = Row("memory", "memory", "the number", (130.0,), "MB", Aim("at most", 120))
@@ -32,6 +44,10 @@ def test_a_row_without_an_aim_is_not_judged() -> None:
 )
 def test_numbers_have_three_digits_that_count(value: float, shown: str) -> None:
     assert number(value) == shown
+
+
+def test_a_value_is_held_against_the_mean_of_its_neighbours() -> None:
+    assert against_neighbours([6.0, 10.0], [1.0, 3.0, 5.0]) == (3.0, 2.5)
 
 
 def test_a_report_is_read_as_it_was_written() -> None:
