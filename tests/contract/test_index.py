@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -41,9 +41,9 @@ class Ledgers(MemoryLedger):
         self.broken: set[str] = set()
         self.locked = False
 
-    def heads(self) -> Iterator[Head]:
+    def heads(self, known: Mapping[str, str] | None = None) -> Iterator[Head]:
         self.listings += 1
-        return super().heads()
+        return super().heads(known)
 
     def at(self, commit: str) -> tuple[Head, list[Receipt]]:
         found = super().at(commit)

@@ -6,7 +6,7 @@ A runner that has a run's body offers a timer once, and waits for the row that i
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any, NoReturn
@@ -36,7 +36,7 @@ class Unlisted(Ledgers):
 
     damaged = False
 
-    def heads(self) -> Iterator[Head]:
+    def heads(self, known: Mapping[str, str] | None = None) -> Iterator[Head]:
         return iter(())
 
     def head(self, run_id: str) -> Head | None:
@@ -116,8 +116,8 @@ def test_a_run_that_goes_on_while_all_are_read_again_keeps_its_work(
     refresh(ledger, shop.queue, "wf_a")
     heads = ledger.heads
 
-    def listed() -> Iterator[Head]:
-        found = list(heads())
+    def listed(known: Mapping[str, str] | None = None) -> Iterator[Head]:
+        found = list(heads(known))
         record(ledger, "wf_a", step_draft("a"))
         refresh(ledger, shop.queue, "wf_a")
         shop.offer(call("wf_a", "sleep"))

@@ -11,7 +11,7 @@ from tests.contract.ledgers import end_draft, git, open_git, record, start, step
 from tests.contract.queues import FrozenClock
 
 from hermes_workflows.store.git_ledger import GitLedger
-from hermes_workflows.store.index import rebuild
+from hermes_workflows.store.index import rebuild, refresh_all
 from hermes_workflows.store.sqlite_queue import SqliteQueue
 
 STEPS = 20
@@ -57,6 +57,16 @@ def test_the_next_receipts_of_a_run_do_not_cost_the_ones_before(ledger: GitLedge
 def test_a_rebuild_reads_each_receipt_once_and_no_way_twice(ledger: GitLedger, queue: SqliteQueue) -> None:
     # The listing has looked at each commit before; the one it looked at last is still known.
     assert reads(ledger, lambda: rebuild(ledger, queue)) == 3 * (STEPS + 2 + ON_THE_WAY) + 2
+
+
+def test_comparing_reads_what_has_moved_and_nothing_of_what_stands(ledger: GitLedger, queue: SqliteQueue) -> None:
+    rebuild(ledger, queue)
+    assert reads(ledger, lambda: refresh_all(ledger, queue)) == 0
+    with closing(open_git(ledger.path.parent)) as other:
+        start(other, "wf_d")
+    # What it is, and then its receipt.
+    assert 0 < reads(ledger, lambda: refresh_all(ledger, queue)) <= ON_THE_WAY + 2
+    assert queue.tips()["wf_d"].tip == ledger.read("wf_d")[0].tip
 
 
 def test_a_rebuild_is_one_transaction_and_asks_for_no_single_row(ledger: GitLedger, queue: SqliteQueue) -> None:

@@ -25,7 +25,7 @@ import threading
 import time
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,7 +35,7 @@ from ..errors import HermesError
 from . import peek
 from .ahead_file import AheadFile, path_of
 from .awaited import Awaited
-from .burst import Burst, Recording
+from .burst import Burst, Ending, Recording
 from .durability import Disk
 from .objects import Batch, Objects
 from .ports import Entry
@@ -137,7 +137,8 @@ class Ahead:
             return
         trouble: list[Exception] = []
         with self._landing, self.guard:
-            for burst in [self._bursts[run_id] for run_id in run_ids or list(self._bursts) if run_id in self._bursts]:
+            wanted = list(self._bursts) if run_ids is None else run_ids
+            for burst in [self._bursts[run_id] for run_id in wanted if run_id in self._bursts]:
                 try:
                     self._put(burst)
                 except (HermesError, OSError) as error:
@@ -145,6 +146,15 @@ class Ahead:
                     trouble.append(error)
         if trouble:
             raise trouble[0]
+
+    @contextlib.contextmanager
+    def ending(self, run_ids: Iterable[str]) -> Iterator[Ending]:
+        """Our bursts of these runs, for an append that comes after them. Nobody else changes them meanwhile."""
+        with self._landing, self.guard:
+            bursts = {run_id: self._bursts[run_id] for run_id in run_ids if run_id in self._bursts}
+            # Of those that were taken from us while we were suspended git has more by now.
+            self.land([run_id for run_id, burst in bursts.items() if burst.taken or not burst.file.is_ours()])
+            yield Ending({run_id: burst for run_id, burst in bursts.items() if self._is_open(burst)}, self.done)
 
     def close(self) -> None:
         """The last chance of this process; what cannot be put into git now is durable, and waits for the next one."""

@@ -64,9 +64,11 @@ class Barrier(Protocol):
 class Disk:
     """How this file system is told to keep something; `counts` says how often it was, for tests and benchmarks."""
 
-    def __init__(self, make_barrier: Callable[[Disk], Barrier], *, syncs: bool) -> None:
+    def __init__(self, make_barrier: Callable[[Disk], Barrier], *, syncs: bool, in_order: bool = False) -> None:
+        """`in_order`: names reach the disk in the order in which they change, and after what is written out."""
         self._make_barrier = make_barrier
         self._syncs = syncs
+        self._in_order = in_order
         self.counts: Counter[str] = Counter()
 
     def barrier(self) -> Barrier:
@@ -80,6 +82,14 @@ class Disk:
                 fcntl.fcntl(descriptor, _FULL_FSYNC)
             else:
                 os.fsync(descriptor)
+
+    def put_before_names(self, descriptor: int) -> None:
+        """Have a new file's content on the disk before any name that is given from now on. Raises OSError."""
+        if self._in_order:
+            _write_out(descriptor, _START_AND_WAIT)
+            self.counts["writeouts"] += 1
+        else:
+            self.sync_file(descriptor)
 
     def sync_content(self, descriptor: int) -> None:
         """The same of a file whose times nobody asks for: what needs no entry in the journal gets none."""
@@ -114,7 +124,7 @@ def disk_for(path: Path, durability: Durability) -> Disk:
     if durability == "process":
         return Disk(_Nothing, syncs=False)
     if has_ordered_journal(path) and _sync_file_range is not None:
-        return Disk(_WriteOut, syncs=True)
+        return Disk(_WriteOut, syncs=True, in_order=True)
     return Disk(_FsyncEach, syncs=True)
 
 

@@ -7,7 +7,7 @@ write the objects, put them on disk, move the ref. Several entries share one pas
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import compress
@@ -26,6 +26,7 @@ from .answers import Proposals
 from .appending import Appending
 from .arriving import Arrived, home_of, is_news
 from .awaited import Awaited
+from .burst import Ending
 from .case_folding import could_be_in_another_case
 from .durability import Barrier, Disk, Durability, disk_errors, disk_for
 from .lookup import Lookup
@@ -43,6 +44,7 @@ from .trust import Trust
 _ATTEMPTS = 20
 
 _GENESIS = bytes.fromhex(GENESIS)
+_NOTHING_ENDS = Ending({}, lambda _: None)
 
 
 class GitLedger:
@@ -224,7 +226,7 @@ class GitLedger:
 
         return write_tar(self._snapshots, head, target)
 
-    def heads(self) -> Iterator[Head]:
+    def heads(self, known: Mapping[str, str] | None = None) -> Iterator[Head]:
         with disk_errors(self.path):
             self._ahead.settle_all()
         own = self._ahead.own()
@@ -234,7 +236,8 @@ class GitLedger:
             name = peek.RUNS + run_component(run_id)
             with contextlib.suppress(IntegrityError):
                 refs[name] = self._ahead.tip(run_id) or peek.read_ref(self.path, name) or ""
-        living = [self._locate(name, tip) for name, tip in refs.items()]
+        there = {(peek.RUNS + run_component(run_id), tip): run_id for run_id, tip in (known or {}).items()}
+        living = [Located.unread(there[ref], ref[1]) if ref in there else self._locate(*ref) for ref in refs.items()]
         if not living and not (self.path / "objects").is_dir():
             raise peek.gone(self.path)
         newest_first = sorted(living, key=lambda found: (found.time, found.head.run_id), reverse=True)
@@ -302,10 +305,10 @@ class GitLedger:
                 self._record_ahead(appending)
             if not waiting:
                 return
-            self._ahead.land(waiting)
-            with self.objects.gathering() as batch:
+            with self._ahead.ending(waiting) as ending, self.objects.gathering() as batch:
                 plans = [self._plan_living(run_id, appending.of(run_id), batch.write) for run_id in waiting]
-                moved = self._move(plans, batch, barrier)
+                moved = self._move(plans, batch, barrier, ending)
+            self._ahead.land([plan.run_id for plan, done in zip(plans, moved, strict=True) if not done])
         for plan in compress(plans, moved):
             appending.settle(plan)
 
@@ -332,19 +335,18 @@ class GitLedger:
         # A sealed run has ended, so `admit` records nothing for it and the missing ref stays missing.
         return self._planner.plan(self._snapshot(run_id, tip), tip, entries, write, note=note)
 
-    def _move(self, plans: Sequence[Plan], batch: Batch, barrier: Barrier) -> list[bool]:
+    def _move(
+        self, plans: Sequence[Plan], batch: Batch, barrier: Barrier, ending: Ending = _NOTHING_ENDS
+    ) -> list[bool]:
         """Move the refs of all plans that add something, behind one barrier; False where the ref had moved."""
-        moves = {
-            plan.run_id: Move(peek.RUNS + run_component(plan.run_id), plan.old, plan.after.tip.hex())
-            for plan in plans
-            if plan.after
-        }
+        moves = {plan.run_id: ending.move(plan.run_id, plan.old, plan.after, batch) for plan in plans if plan.after}
         with self.objects.putting(batch, barrier):
             done = self._refs.move(list(moves.values()), barrier) if moves else []
         moved = dict(zip(moves, done, strict=True))
         for plan in plans:
             if plan.after and moved[plan.run_id]:
                 self._added(plan.run_id, plan.old, plan.after)
+                ending.ended(plan.run_id)
         return [moved.get(plan.run_id, True) for plan in plans]
 
     def _added(self, run_id: str, old: str | None, after: Snapshot) -> None:
@@ -371,7 +373,7 @@ class GitLedger:
                 return found
         except IntegrityError:
             pass
-        return Located(Head(name.removeprefix(peek.RUNS), tip, ""), 0, b"", ended=False)
+        return Located.unread(name.removeprefix(peek.RUNS), tip)
 
     def _tip(self, run_id: str, *, writing: bool = False) -> str | None:
         if tip := self._ahead.tip(run_id):

@@ -197,7 +197,10 @@ def rebuild(ledger: Ledger, queue: IndexQueue, share: Share = alone) -> Refreshe
 
 def _compare(ledger: Ledger, queue: IndexQueue, again: Share | None = None) -> Refreshed:
     # The rows first, as above. All at once: a row of its own for each takes as long as reading the run.
-    tips, ahead, heads = queue.tips(), ledger.ahead(), {head.run_id: head for head in ledger.heads()}
+    tips, ahead = queue.tips(), ledger.ahead()
+    # Most runs stand where their rows say, and a runner compares often, beside others that do the same.
+    standing = {run_id: known.tip for run_id, known in tips.items() if not known.sealed}
+    heads = {head.run_id: head for head in ledger.heads(None if again else standing)}
     settled = {run_id: known for run_id, known in tips.items() if run_id not in ahead}
     put_back = tuple(_restored(ledger, queue, settled, heads))
     if put_back:

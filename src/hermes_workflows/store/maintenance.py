@@ -25,7 +25,6 @@ from pathlib import Path
 from ..errors import NotFound, StoreFailure, TemporarilyLocked
 from .flocks import let_go, open_to_lock
 from .git_binary import ENVIRONMENT
-from .packing import PACKED_FROM
 
 LOOSE_LIMIT = 15_000
 """Loose objects from which packing is worth the time: 2,000 receipts and 60 MB."""
@@ -39,6 +38,10 @@ TASKS: tuple[tuple[str, ...], ...] = (
     ("commit-graph", "write", "--reachable", "--changed-paths", "--no-progress"),
 )
 FULL: tuple[tuple[str, ...], ...] = (("gc", "--quiet"), TASKS[-1])
+
+# How many loose objects are as much to tidy as one pack, however small: each reader looks into all of them, so that
+# 1,000 packs make reading a run of twelve receipts take twice as long.
+_A_PACK = 128
 
 # Of 256 folders, one tells about how many objects there are in all: ids are evenly spread.
 _SAMPLE = "17"
@@ -76,12 +79,12 @@ def loose_objects(repository: Path) -> int:
 
 
 def clutter(repository: Path) -> int:
-    """How much there is to tidy, in loose objects: a small pack slows reading as the objects in it would."""
+    """How much there is to tidy, in loose objects."""
     try:
         packs = sum(name.endswith(".pack") for name in os.listdir(repository / "objects" / "pack"))
     except FileNotFoundError:
         packs = 0
-    return loose_objects(repository) + packs * PACKED_FROM
+    return loose_objects(repository) + packs * _A_PACK
 
 
 class Housekeeper:

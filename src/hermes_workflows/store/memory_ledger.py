@@ -11,7 +11,7 @@ import itertools
 import math
 import re
 import threading
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..core import layout
@@ -161,7 +161,7 @@ class MemoryLedger:
         """None: a ledger in memory has no remotes."""
         return iter(())
 
-    def heads(self) -> Iterator[Head]:
+    def heads(self, known: Mapping[str, str] | None = None) -> Iterator[Head]:
         with self._lock:
             runs = sorted(self._runs.values(), key=lambda run: (run.sealed, -run.moved))
             return iter([run.head() for run in runs])

@@ -20,9 +20,9 @@ from dulwich.pack import write_pack_index_v2
 from .durability import Barrier, Disk
 from .loose import deflate, write_all
 
-# From here on two files cost less than one an object (notes on the layout: about 16 receipts).
-# Fewer go loose: many small packs slow every reader.
-PACKED_FROM = 128
+# Eight receipts. Two files cost less than one an object from some ten objects on, but many small packs slow every
+# reader, and a file that is there already is found by its name.
+PACKED_FROM = 64
 
 _KIND_NUMBERS = {b"commit": 1, b"tree": 2, b"blob": 3}
 
@@ -80,13 +80,13 @@ def _header(kind: int, size: int) -> bytes:
 
 
 def _put(temporary: str, path: str, data: bytes | bytearray, disk: Disk) -> int:
-    """Write a file whole and durable under its name; its open descriptor."""
+    """Write a file that has its name when it is whole on the disk; its open descriptor."""
     # Names that `git gc` sweeps when a killed writer leaves them.
     temporary += secrets.token_hex(8)
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o444)
     try:
         write_all(descriptor, data)
-        disk.sync_file(descriptor)
+        disk.put_before_names(descriptor)
         os.rename(temporary, path)
     except OSError:
         os.close(descriptor)

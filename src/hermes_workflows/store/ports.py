@@ -181,8 +181,12 @@ class Ledger(Protocol):
     def fetched(self) -> Iterator[tuple[str, Head]]:
         """Runs that came from elsewhere, each with the name of its remote; no id of one remote twice."""
 
-    def heads(self) -> Iterator[Head]:
-        """Every run, living ones first, then sealed ones, newest first; no id twice."""
+    def heads(self, known: Mapping[str, str] | None = None) -> Iterator[Head]:
+        """Every run, living ones first, then sealed ones, newest first; no id twice.
+
+        `known` are tips of living runs, by id. Runs that stand there need not be looked at: they come in any order,
+        and their heads may lack the folder.
+        """
 
     def seal(self, keep: int = 1000) -> int:
         """Graft finished runs into the ledger branch, drop the refs of all but the newest `keep`; idempotent."""

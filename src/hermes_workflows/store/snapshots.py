@@ -106,6 +106,11 @@ class Located:
     tree: bytes
     ended: bool
 
+    @classmethod
+    def unread(cls, run_id: str, tip: str) -> Located:
+        """What its ref alone says of a run."""
+        return cls(Head(run_id, tip, ""), 0, b"", ended=False)
+
 
 class Snapshots:
     """Reads snapshots. Thread-safe."""
