@@ -505,6 +505,40 @@ def test_what_was_acknowledged_comes_before_what_git_was_made_to_show_meanwhile(
     assert [each.commit for each in ledger.rejected()] == [first]
 
 
+def test_an_end_that_meets_another_ref_comes_after_what_was_acknowledged(tmp_path: Path) -> None:
+    ledger = opened(tmp_path)
+    first = start(ledger).head.tip
+    record(ledger, "wf_a", step_draft("landed"))
+    ledger.land()
+    newest = record(ledger, "wf_a", step_draft("ahead")).head.tip
+    git(ledger, "update-ref", RUN, first)
+    assert record(ledger, "wf_a", end_draft()).base == newest
+    assert keys(opened(tmp_path)) == ["landed", "ahead"]
+    assert git(ledger, "rev-parse", f"{RUN}^").strip() == newest
+    assert [each.commit for each in ledger.rejected()] == [first]
+
+
+def test_an_end_counts_although_the_file_of_the_burst_cannot_be_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = opened(tmp_path)
+    burst(ledger)
+    real = os.unlink
+
+    def kept(path: str) -> None:
+        if f"/{peek.AHEAD}/" in path:
+            raise OSError(errno.EROFS, "Read-only file system")
+        real(path)
+
+    with monkeypatch.context() as disk:
+        disk.setattr(os, "unlink", kept)
+        newest = record(ledger, "wf_a", end_draft()).head.tip
+    assert in_git(ledger) == newest
+    assert peek.is_ahead(ledger.path)
+    assert opened(tmp_path).head("wf_a") == ledger.head("wf_a")
+    assert not peek.is_ahead(ledger.path)
+
+
 @pytest.mark.parametrize("killed_after", [False, True])
 def test_a_full_disk_refuses_a_step_and_keeps_those_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed_after: bool

@@ -12,9 +12,19 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
 
 import pytest
-from tests.contract.ledgers import TickingClock, finished, git, impatient, open_git, record, start, step_draft
+from tests.contract.ledgers import (
+    TickingClock,
+    end_draft,
+    finished,
+    git,
+    impatient,
+    open_git,
+    record,
+    start,
+    step_draft,
+)
 
-from hermes_workflows.store import durability, peek
+from hermes_workflows.store import ahead, durability, peek
 from hermes_workflows.store.durability import Disk, disk_for, has_ordered_journal
 from hermes_workflows.store.git_ledger import GitLedger
 from hermes_workflows.store.mounts import mount_of
@@ -132,6 +142,26 @@ def test_a_large_batch_is_a_pack_of_two_files_and_costs_one_fsync(tmp_path: Path
     assert git(ledger, "fsck", "--full", "--strict") == ""
 
 
+@needs_ext4
+def test_the_end_of_a_run_and_the_burst_before_it_get_into_git_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ahead, "BEGINS_WITHIN", 3600.0)
+    monkeypatch.setattr(ahead, "LANDS_WITHIN", 3600.0)
+    ledger = open_git(tmp_path, durability="power", bursts=True)
+    start(ledger)
+    for n in range(5):
+        record(ledger, "wf_a", step_draft(f"s{n}"))
+    # Five steps and the end: each its blob, its commit, and the trees on the way. Then the ref's new value.
+    made = 5 * 7 + 6
+    assert cost(ledger, lambda: record(ledger, "wf_a", end_draft())) == {
+        "objects": made,
+        "writeouts": made + 1,
+        "fsyncs": 1,
+    }
+    assert not peek.is_ahead(ledger.path)
+
+
 def test_what_is_asked_twice_costs_nothing(tmp_path: Path) -> None:
     ledger = ledger_on(tmp_path, Disk(durability._FsyncEach, syncs=True))
     start(ledger)
@@ -154,6 +184,14 @@ def test_elsewhere_every_file_and_folder_is_synced(tmp_path: Path) -> None:
     # Seven objects and the ref's value; their folders, `objects`, `pending` and `hermes`; the ref's folder.
     assert spent == {"objects": 7, "fsyncs": 7 + 1 + len(folders) + 3 + 1}
     assert git(ledger, "fsck", "--full") == ""
+
+
+def test_elsewhere_a_pack_and_its_index_are_synced_before_they_are_named(tmp_path: Path) -> None:
+    ledger = ledger_on(tmp_path, Disk(durability._FsyncEach, syncs=True))
+    start(ledger)
+    drafts = tuple(step_draft(f"s{n}") for n in range(60))
+    # Both, the index and the ref's value once more; `pack`, `objects`, `pending` and `hermes`; the ref's folder.
+    assert cost(ledger, lambda: record(ledger, "wf_a", *drafts)) == {"objects": 66, "fsyncs": 2 + 2 + 4 + 1}
 
 
 @pytest.mark.skipif(not os.path.isdir("/dev/shm"), reason="no file system in memory")
