@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import pickle
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 from tests.contract.ledgers import end_draft, git, open_git, record, request_draft, response_draft, start, step_draft
@@ -15,7 +17,9 @@ from hermes_workflows.core.receipts import Receipt
 from hermes_workflows.errors import IntegrityError, TemporarilyLocked
 from hermes_workflows.store.index import (
     Refreshed,
+    Share,
     all_indexed,
+    alone,
     grown,
     rebuild,
     refresh,
@@ -30,6 +34,9 @@ from hermes_workflows.store.queue_port import Change, Indexed, ReviewRow
 from hermes_workflows.store.sqlite_queue import SqliteQueue
 
 NOON = "2026-11-29T12:00:00.000Z"
+
+P = TypeVar("P")
+R = TypeVar("R")
 
 
 class Ledgers(MemoryLedger):
@@ -304,6 +311,39 @@ def test_a_rebuild_mends_rows(ledger: Ledgers, shop: Shop) -> None:
     rebuild(ledger, shop.queue)
     assert shop.queue.indexed("r") == replace(found, reviews=())
     assert [row.status for row in shop.queue.reviews()] == ["open"]
+
+
+def handed_over(work: Callable[[P], R], parts: Sequence[P], carry: Callable[[R], R]) -> Iterator[R]:
+    """As when another process has done all of it."""
+    for part in parts:
+        yield pickle.loads(pickle.dumps(carry(work(part))))
+
+
+def told(ledger: Ledgers, path: Path, share: Share) -> list[object]:
+    """What a new index says whose rows came that way, and of which runs there are none."""
+    rows = list(all_indexed(ledger, share))
+    with closing(SqliteQueue.open(path, clock=FrozenClock(), rebuild=lambda: rows, home="home")) as queue:
+        assert share is alone or not any("summary" in vars(row) for row in rows), "none is taken apart to be put there"
+        work = sorted(row.work.run_id for row in queue.work())
+        new = [queue.list_indexed(), queue.reviews(), queue.tips(), work, [row.summary for row in rows]]
+        again = rebuild(ledger, queue, share)
+        assert [queue.list_indexed(), queue.reviews(), queue.tips()] == new[:3]
+        return [*new, again]
+
+
+def test_rows_that_another_process_has_made_say_the_same_and_queue_the_same_work(
+    ledger: Ledgers, tmp_path: Path
+) -> None:
+    reviewed(ledger, "asks", answered=False)
+    reviewed(ledger, "goes-on", answered=True)
+    reviewed(ledger, "over", answered=False)
+    record(ledger, "over", end_draft("failed"))
+    start(ledger, "damaged")
+    ledger.broken = {"damaged"}
+    several, one = told(ledger, tmp_path / "several", handed_over), told(ledger, tmp_path / "one", alone)
+    assert several == one
+    assert one[3] == ["asks", "goes-on"]
+    assert one[-1] == Refreshed(3, {"damaged": "damaged: steps/a.json is not a receipt"})
 
 
 def test_a_rebuild_gives_no_run_the_row_of_another_one(tmp_path: Path, shop: Shop) -> None:

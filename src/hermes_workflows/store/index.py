@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import NamedTuple, Protocol, TypeVar
 
-from ..core import layout
 from ..core.adoption import with_origin
 from ..core.receipts import Receipt
 from ..core.summary import summarize
@@ -81,11 +80,10 @@ def review_rows(run_id: str, receipts: Iterable[Receipt]) -> tuple[ReviewRow, ..
 
 def _review_row(run_id: str, receipt: Receipt) -> ReviewRow | None:
     if receipt.kind != "review":
-        return None  # most are not, and to ask where each lies takes as long as all that follows
-    place, execution = layout.place(receipt.path), receipt.execution
-    if place is None or place.family not in ("request", "response"):
         return None
-    if place.family == "request":
+    execution = receipt.execution
+    # No other review has this status: a receipt that lies where it cannot be is not read (`contents.fault_of`).
+    if receipt.status == "requested":
         return ReviewRow(
             run_id=run_id,
             key=receipt.key,
