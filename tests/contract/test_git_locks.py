@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.contract.ledgers import TickingClock, append, end_draft, git, impatient, open_git, record, start, step_draft
@@ -100,13 +101,54 @@ def test_a_lock_that_became_anothers_while_it_was_swept_is_put_back(
     assert list((repository / "hermes/pending").glob("swept*")) == []
 
 
-def test_a_move_ends_when_somebody_has_removed_its_own_file(repository: Path) -> None:
+def opening(monkeypatch: pytest.MonkeyPatch, opened: Path, act: Callable[[], object]) -> None:
+    """Have `act` happen right before anybody opens that file."""
+    real = os.open
+
+    def meanwhile(path: Any, flags: int, *arguments: Any, **options: Any) -> int:
+        if path == str(opened):
+            act()
+        return real(path, flags, *arguments, **options)
+
+    monkeypatch.setattr(os, "open", meanwhile)
+
+
+def test_a_lock_of_another_users_writer_that_may_not_be_looked_at_is_waited_for(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left(repository)
     lock = repository / "refs/runs/wf_a.lock"
+    waits: list[float] = []
+
+    def denied() -> None:
+        raise PermissionError(13, "Permission denied")
+
+    def wait(seconds: float) -> None:
+        waits.append(seconds)
+        if len(waits) == 3:
+            lock.unlink()
+
+    opening(monkeypatch, lock, denied)
+    ledger = open_git(repository.parent, patience=impatient(sleep=wait, stale=60))
+    assert record(ledger, "wf_a", step_draft("work")).receipts[0].seq == 1
+    assert len(waits) == 3
+
+
+def test_a_move_ends_when_somebody_has_removed_its_own_file(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lock, link = repository / "refs/runs/wf_a.lock", os.link
     lock.write_text("")
+    tries: list[str] = []
 
     def tidy(_: float) -> None:
         for own in (repository / "hermes/pending").glob("*-*"):
             own.unlink()
+
+    def tried(source: str, target: str, **options: Any) -> None:
+        tries.extend([target] if target == str(lock) else [])
+        assert len(tries) < 9, "tried for ever"
+        link(source, target, **options)
+
+    monkeypatch.setattr(os, "link", tried)
 
     ledger = open_git(repository.parent, patience=impatient(sleep=tidy, stale=60))
     with pytest.raises(StoreFailure):
@@ -115,11 +157,16 @@ def test_a_move_ends_when_somebody_has_removed_its_own_file(repository: Path) ->
     assert record(ledger, "wf_a", step_draft("work")).receipts[0].seq == 1
 
 
-def test_what_dead_writers_left_of_a_ref_goes_with_it(repository: Path) -> None:
+@pytest.mark.parametrize("swept", ["by us", "by another one meanwhile"])
+def test_what_dead_writers_left_of_a_ref_goes_with_it(
+    repository: Path, monkeypatch: pytest.MonkeyPatch, swept: str
+) -> None:
     own = left(repository)
     (repository / "refs/runs/wf_a.lock").unlink()
     ledger = reopen(repository)
     record(ledger, "wf_a", end_draft())
+    if swept != "by us":
+        opening(monkeypatch, own, own.unlink)
     assert ledger.seal(keep=0) == 1
     assert not own.exists()
     assert not pending(repository).exists()
