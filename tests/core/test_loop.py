@@ -7,14 +7,15 @@ import gc
 import sys
 import threading
 from collections.abc import AsyncGenerator
-from contextlib import closing
-from typing import Any
+from contextlib import closing, suppress
+from typing import Any, ClassVar
 
 import pytest
+from pydantic import BaseModel, model_validator
 from tests.core.bodies import one, two
 from tests.core.driving import Driver, ended, result_of
 
-from hermes_workflows.authoring import parallel, workflow
+from hermes_workflows.authoring import parallel, step, workflow
 from hermes_workflows.core import loop as loop_module
 from hermes_workflows.errors import NotInAWorkflow
 
@@ -254,6 +255,58 @@ def test_a_slice_has_no_finalizer_whoever_set_one_and_leaves_that_as_it_was() ->
         assert sys.get_asyncgen_hooks().finalizer is repr
     finally:
         sys.set_asyncgen_hooks(finalizer=None)
+
+
+def test_what_a_body_sets_in_one_slice_of_a_rebuild_is_gone_in_the_next() -> None:
+    @workflow
+    async def body() -> Any:
+        found = []
+        for number in range(3):
+            found.append(sys.get_asyncgen_hooks().finalizer)
+            sys.set_asyncgen_hooks(finalizer=print)
+            await one(number)
+        return [each is None for each in found]
+
+    driver = Driver(body)
+    driver.to_the_end()
+    _, decision = driver.rebuilt()
+    assert ended(decision).output == ended(driver.decision).output == [True, True, True]
+    assert sys.get_asyncgen_hooks() == (None, None)
+
+
+class Looking(BaseModel):
+    """An author's type that begins an async generator when it is read, which no slice does."""
+
+    begun: ClassVar[list[Any]] = []
+
+    @model_validator(mode="after")
+    def look(self) -> Looking:
+        async def numbers() -> AsyncGenerator[int, None]:
+            yield 1
+
+        self.begun.append(numbers())
+        with suppress(StopIteration):
+            self.begun[-1].__anext__().send(None)
+        return self
+
+
+@step
+def looked() -> Looking:
+    return Looking()
+
+
+def test_a_generator_that_begins_between_the_slices_of_a_rebuild_is_none_of_the_body_s() -> None:
+    @workflow
+    async def body() -> Any:
+        await looked()
+        return await one()
+
+    driver = Driver(body)
+    driver.answer("looked")
+    Looking.begun.clear()
+    live, decision = driver.rebuilt()
+    assert [call.key for call in decision.requested] == ["one"]
+    assert (len(Looking.begun), live.loop.generators) == (1, [])
 
 
 def test_bodies_may_be_stepped_in_several_threads() -> None:
