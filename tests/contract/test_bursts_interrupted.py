@@ -6,7 +6,10 @@ import contextlib
 import errno
 import fcntl
 import os
+import shutil
+import threading
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +28,14 @@ from tests.contract.ledgers import (
 )
 from tests.contract.test_bursts import RUN, burst, in_git, keys, killed, opened, suspend
 
-from hermes_workflows.errors import IntegrityError, InvalidInput, NewerSchema, StoreFailure, TemporarilyLocked
+from hermes_workflows.errors import (
+    HermesError,
+    IntegrityError,
+    InvalidInput,
+    NewerSchema,
+    StoreFailure,
+    TemporarilyLocked,
+)
 from hermes_workflows.store import ahead, awaited, objects, peek
 from hermes_workflows.store import burst as bursts
 from hermes_workflows.store.ahead_file import REVOKED, WANTED, AheadFile, path_of
@@ -52,6 +62,11 @@ def before(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, act: Callable
         return real(*arguments, **options)
 
     monkeypatch.setattr(owner, name, first)
+
+
+def failing(descriptor: int, length: int, offset: int) -> bytes:
+    """A disk that cannot be read."""
+    raise OSError(errno.EIO, os.strerror(errno.EIO))
 
 
 def file_of(ledger: GitLedger, run_id: str = "wf_a") -> str:
@@ -113,7 +128,7 @@ def test_a_burst_that_lands_and_is_followed_by_another_while_somebody_asks_for_i
     assert keys(other) == [*STEPS, "next", "last"]
 
 
-def test_a_burst_that_lands_between_the_plan_and_the_record_begins_no_other_from_an_older_commit(
+def test_a_burst_that_lands_right_before_a_step_is_planned_is_followed_by_none_from_an_older_commit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     suspend(monkeypatch)
@@ -124,6 +139,26 @@ def test_a_burst_that_lands_between_the_plan_and_the_record_begins_no_other_from
     record(ledger, "wf_a", step_draft("late"))
     ledger.close()
     assert keys(opened(tmp_path)) == [*STEPS, "other", "late"]
+    assert list(ledger.rejected()) == []
+
+
+def test_a_run_that_git_moves_between_the_plan_and_the_record_begins_no_burst_from_an_older_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = opened(tmp_path)
+    start(ledger)
+
+    def push() -> None:
+        """Past our locks, and by a commit that may stay: it takes nothing away."""
+        record(opened(tmp_path / "clone", bursts=False), "wf_a", step_draft("pushed"))
+        git(ledger, "fetch", "-q", str(tmp_path / "clone" / "workflows.git"), f"{RUN}:{RUN}")
+
+    (tmp_path / "clone").mkdir()
+    shutil.copytree(ledger.path, tmp_path / "clone" / "workflows.git")
+    before(monkeypatch, ledger._ahead, "begin", push)
+    record(ledger, "wf_a", step_draft("one"))
+    ledger.close()
+    assert keys(opened(tmp_path)) == ["pushed", "one"]
     assert list(ledger.rejected()) == []
 
 
@@ -177,10 +212,6 @@ def test_nobody_adds_to_a_run_before_what_a_dead_writer_left_can_be_read(
     burst(ledger)
     other = opened(tmp_path)
     killed(ledger)
-
-    def failing(descriptor: int, length: int, offset: int) -> bytes:
-        raise OSError(errno.EIO, os.strerror(errno.EIO))
-
     with monkeypatch.context() as disk:
         disk.setattr(os, "pread", failing)
         assert keys(other) == []
@@ -209,17 +240,27 @@ def test_a_ref_that_holds_nothing_hides_no_other_run_and_loses_no_burst(tmp_path
     assert in_git(opened(tmp_path)) == newest
 
 
-def test_a_run_is_never_moved_to_a_commit_that_leads_to_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("missing", "said"),
+    [(0, "wf_a cannot be moved to"), (1, "object .* is missing")],
+    ids=["one further back", "the one that it goes on from"],
+)
+def test_a_run_is_never_moved_to_a_commit_that_leads_to_nothing(tmp_path: Path, missing: int, said: str) -> None:
     ledger = opened(tmp_path)
     first = start(ledger).head.tip
-    record(ledger, "wf_a", step_draft("lost"))
-    ledger.land()
-    lost = in_git(ledger)
+    landed = []
+    for key in ("landed", "more"):
+        landed.append(record(ledger, "wf_a", step_draft(key)).head.tip)
+        ledger.land()
     record(ledger, "wf_a", step_draft("ahead"))
     killed(ledger)
     git(ledger, "update-ref", RUN, first)
-    (ledger.path / "objects" / lost[:2] / lost[2:]).unlink()
-    assert opened(tmp_path).head("wf_a").tip == first  # type: ignore[union-attr]
+    (ledger.path / "objects" / landed[missing][:2] / landed[missing][2:]).unlink()
+    other = opened(tmp_path)
+    assert other.head("wf_a").tip == first  # type: ignore[union-attr]
+    with pytest.raises(HermesError, match=said):
+        record(other, "wf_a", step_draft("other"))
+    assert (in_git(other), list(other.rejected())) == (first, [])
     assert peek.is_ahead(ledger.path)
 
 
@@ -232,6 +273,32 @@ def test_a_copy_under_another_name_is_not_the_runs(tmp_path: Path) -> None:
     Path(file_of(ledger, "wf_b")).write_bytes(left)
     first = in_git(ledger)
     assert in_git(opened(tmp_path)) == first
+
+
+def enolck(descriptor: int, operation: int, real: Callable[[int, int], None] = fcntl.flock) -> None:
+    """What a network's file system says that has lost its locks."""
+    if operation & fcntl.LOCK_NB:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+    real(descriptor, operation)
+
+
+@pytest.mark.parametrize("locks", [True, False], ids=["locks", "no locks"])
+def test_a_burst_that_cannot_be_put_into_git_is_a_living_writers_only_while_it_lives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, locks: bool
+) -> None:
+    monkeypatch.setattr(awaited, "_READERS_WAIT", 0.01)
+    suspend(monkeypatch)
+    ledger = opened(tmp_path)
+    burst(ledger)
+    other = opened(tmp_path, patience=impatient(theirs=0.01, stale=3600.0))
+    (ledger.path / f"{RUN}.lock").touch()
+    assert other.is_behind("wf_a")
+    killed(ledger)
+    with monkeypatch.context() as disk:
+        if not locks:
+            disk.setattr(fcntl, "flock", enolck)
+        assert not other.is_behind("wf_a")
+    assert peek.is_ahead(ledger.path)
 
 
 def test_another_user_may_put_in_what_a_dead_writer_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -284,6 +351,65 @@ def test_a_folder_that_refuses_leaves_no_lock_behind(tmp_path: Path, monkeypatch
             ledger.land()
     assert opened(tmp_path).head("wf_a").tip == newest  # type: ignore[union-attr]
     assert not peek.is_ahead(ledger.path)
+
+
+def test_a_burst_that_ends_when_it_was_just_found_due_takes_no_other_along(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its first receipt meets a full disk, and the next one begins a burst of its own."""
+    monkeypatch.setattr(ahead.Ahead, "_watch", lambda self: None)
+    ledger = opened(tmp_path)
+    first = start(ledger).head.tip
+    found, is_due = threading.Event(), bursts.Burst.is_due
+
+    def look(burst: bursts.Burst, now: float) -> bool:
+        due = is_due(burst, now)
+        found.set()
+        return due
+
+    def full(descriptor: int) -> None:
+        Path(file_of(ledger) + WANTED).touch()
+        looking.append(pool.submit(ledger._ahead.look))
+        assert found.wait(10)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(bursts.Burst, "is_due", look)
+    looking: list[Future[bool]] = []
+    with ThreadPoolExecutor(1) as pool:
+        # Whoever looks waits for this thread as soon as he has found what is due.
+        with ledger._ahead.guard:
+            with monkeypatch.context() as disk:
+                disk.setattr(ledger.disk, "sync_content", full)
+                with pytest.raises(StoreFailure, match="No space left"):
+                    record(ledger, "wf_a", step_draft("refused"))
+            record(ledger, "wf_a", step_draft("one"))
+            stamp = peek.stamp(ledger.path)
+        assert looking[0].result(timeout=10), "there is more to come"
+    assert keys(ledger) == ["one"]
+    assert (in_git(ledger), peek.stamp(ledger.path)) == (first, stamp), "nothing is put into git for the first one"
+    ledger.close()
+    assert keys(opened(tmp_path)) == ["one"]
+
+
+def test_where_no_thread_can_begin_nothing_is_recorded_that_would_never_land(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = opened(tmp_path)
+    first = start(ledger).head.tip
+
+    def none(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as full:
+        full.setattr(threading.Thread, "start", none)
+        with pytest.raises(StoreFailure, match="can't start new thread"):
+            record(ledger, "wf_a", step_draft("refused"))
+    assert not peek.is_ahead(ledger.path)
+    record(ledger, "wf_a", step_draft("one"))
+    assert in_git(ledger) == first
+    assert ledger._ahead._thread is not None
+    ledger.close()
+    assert keys(opened(tmp_path)) == ["one"]
 
 
 def test_a_run_that_cannot_land_keeps_no_other_from_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -373,6 +499,32 @@ def test_a_stamp_that_is_taken_while_a_burst_lands_is_not_the_one_from_before_it
     assert peek.stamp(ledger.path) != stamp
 
 
+def test_a_stamp_is_taken_although_a_burst_lands_between_the_list_of_them_and_the_look_at_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = opened(tmp_path)
+    start(ledger)
+    stamp = peek.stamp(ledger.path)
+    record(ledger, "wf_a", step_draft("one"))
+    before(monkeypatch, peek, "extent", ledger.land)
+    taken = peek.stamp(ledger.path)
+    assert taken != stamp
+    assert taken == peek.stamp(ledger.path)
+
+
+def test_a_burst_that_the_disk_cannot_read_is_looked_at_again_when_it_can(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = opened(tmp_path)
+    burst(ledger)
+    descriptors = len(os.listdir("/dev/fd"))
+    with monkeypatch.context() as disk:
+        disk.setattr(os, "pread", failing)
+        stamp = peek.stamp(ledger.path)
+    assert peek.stamp(ledger.path) != stamp
+    assert len(os.listdir("/dev/fd")) <= descriptors
+
+
 def test_a_reader_waits_once_for_all_the_runs_of_a_suspended_writer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -434,6 +586,40 @@ def test_a_wish_that_a_killed_reader_left_is_no_burst(tmp_path: Path) -> None:
 
 
 # -- one process, several of everything --------------------------------------------------------------------------
+
+
+def never(_: float) -> None:
+    raise AssertionError("waited for a burst of its own")
+
+
+def test_a_reader_does_not_wait_for_a_burst_that_another_thread_has_just_begun(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = opened(tmp_path, patience=impatient(sleep=never))
+    first = start(ledger).head.tip
+    before(monkeypatch, ledger._ahead, "settle", lambda: record(ledger, "wf_a", step_draft("one")))
+    assert ledger.head("wf_a").tip == first  # type: ignore[union-attr]
+    assert keys(ledger) == ["one"]
+
+
+def test_nobody_takes_a_burst_over_that_another_thread_has_begun_while_he_waited_for_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suspend(monkeypatch)
+    other, ledger = opened(tmp_path), opened(tmp_path)
+    burst(other)
+
+    def go_on() -> None:
+        killed(other)
+        for key in ("one", "two"):
+            record(ledger, "wf_a", step_draft(key))
+
+    before(monkeypatch, ledger._refs, "locked", go_on)
+    ledger.take_over("wf_a")
+    first = in_git(ledger)
+    record(ledger, "wf_a", step_draft("three"))
+    assert in_git(ledger) == first, "it is not revoked: the burst goes on"
+    assert keys(ledger) == [*STEPS, "one", "two", "three"]
 
 
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
@@ -537,6 +723,36 @@ def test_of_receipts_that_are_recorded_together_none_is_left_when_one_cannot_be(
     record(ledger, "wf_a", step_draft("four"))
     killed(ledger)
     assert keys(opened(tmp_path)) == ["one", "four"]
+
+
+def test_of_receipts_that_are_recorded_together_none_is_left_when_the_disk_has_no_room_for_the_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = opened(tmp_path)
+    burst(ledger)
+    entries = [Entry("wf_a", (step_draft(key),)) for key in ("one", "two")]
+    real, calls = AheadFile.append, iter(range(9))
+
+    def full(file: AheadFile, addition: Any) -> None:
+        if next(calls):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        real(file, addition)
+
+    with monkeypatch.context() as disk:
+        disk.setattr(AheadFile, "append", full)
+        with pytest.raises(StoreFailure, match="No space left"):
+            ledger.append(entries)
+    killed(ledger)
+    assert keys(opened(tmp_path)) == STEPS
+
+
+def test_receipts_that_are_recorded_together_are_found_together_of_a_dead_writer(tmp_path: Path) -> None:
+    ledger = opened(tmp_path)
+    first = start(ledger).head.tip
+    ledger.append([Entry("wf_a", (step_draft(key),)) for key in ("one", "two")])
+    assert in_git(ledger) == first
+    killed(ledger)
+    assert keys(opened(tmp_path)) == ["one", "two"]
 
 
 def test_a_first_receipt_that_is_too_large_for_a_burst_leaves_no_file(

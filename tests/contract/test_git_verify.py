@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from tests.contract.ledgers import DAY, end_draft, git, open_git, record, request_draft, start, step_draft
+from tests.contract.test_bursts_interrupted import before
 
 from hermes_workflows.core import layout
 from hermes_workflows.errors import IntegrityError
@@ -77,6 +78,22 @@ def test_a_run_that_ends_and_is_sealed_while_it_is_looked_at_is_sound(
         patch.setattr(trust, "verify_run", meanwhile)
         assert ledger.verify("wf_a") == []
     assert ledger.verify("wf_a") == []
+
+
+@pytest.mark.parametrize("damaged", [False, True], ids=["readable", "damaged meanwhile"])
+def test_a_run_of_which_the_ledger_holds_something_else_is_found(
+    ledger: GitLedger, monkeypatch: pytest.MonkeyPatch, damaged: bool
+) -> None:
+    newest = record(ledger, "wf_a", end_draft()).head.tip
+    assert ledger.seal(keep=0) == 1
+    git(ledger, "update-ref", "refs/runs/wf_a", f"{newest}~1")
+    first = git(ledger, "rev-parse", "runs/wf_a").strip()
+    again = open_git(ledger.path.parent)
+    if damaged:
+        # As a power cut does, and nobody knows any more where the run stands.
+        before(monkeypatch, trust, "verify_run", lambda: (ledger.path / "refs/runs/wf_a").write_bytes(b""))
+    told = {(problem.run_id, problem.path, problem.message) for problem in again.verify("wf_a")}
+    assert told == {("wf_a", "refs/heads/ledger", f"holds {FOLDER} as it is not at {first[:12]}")}
 
 
 def test_a_changed_receipt_is_found_and_not_read(ledger: GitLedger) -> None:
@@ -169,6 +186,7 @@ def test_a_ref_that_points_at_another_run_hides_neither(ledger: GitLedger) -> No
     git(ledger, "update-ref", "refs/runs/wf_b", "refs/runs/wf_a")
     again = open_git(ledger.path.parent)
     assert sorted(head.run_id for head in again.heads()) == ["wf_a", "wf_b"]
+    assert again.head("wf_b") is None
     with pytest.raises(IntegrityError, match="refs/runs/wf_b points at a commit of run wf_a"):
         again.verify("wf_b")
 

@@ -172,8 +172,8 @@ class Ahead:
         self._landing, self.guard, self._thread, self._bursts = threading.RLock(), threading.RLock(), None, {}
 
     def begin(self, run_id: str, old: str) -> Burst | None:
-        """A new one; None when the run went on elsewhere while this process was suspended. Raises OSError."""
-        # A burst that somebody took from us may have landed since `old` was asked for: git stands further on.
+        """A new one; None when git has another commit than `old`, where the run stood just now. Raises OSError."""
+        # Past our locks git itself moves refs, and so does whoever lands a burst that was taken from him.
         if peek.read_ref(self._repository, peek.RUNS + run_component(run_id)) != old:
             return None
         self._have_folder()
