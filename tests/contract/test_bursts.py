@@ -472,6 +472,19 @@ def test_a_suspended_writer_loses_its_burst_and_nothing_that_was_acknowledged(
     assert git(ledger, "fsck", "--full", "--strict") == ""
 
 
+def test_an_end_after_a_suspension_comes_after_what_others_recorded_and_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suspend(monkeypatch)
+    ledger = opened(tmp_path)
+    burst(ledger)
+    other = opened(tmp_path, patience=impatient(ours=0.01))
+    newest = record(other, "wf_a", step_draft("other")).head.tip
+    other.land()
+    assert record(ledger, "wf_a", end_draft()).base == newest
+    assert git(ledger, "fsck", "--full", "--strict") == ""
+
+
 def test_a_writer_that_was_suspended_while_others_went_on_lands_nothing_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

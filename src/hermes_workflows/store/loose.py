@@ -14,6 +14,7 @@ import secrets
 import struct
 import zlib
 
+from . import peek
 from .durability import Disk
 from .largest import LARGEST, too_large
 
@@ -45,16 +46,12 @@ class LooseFiles:
         """
         name = oid.hex()
         try:
-            with open(f"{self._folder}/{name[:2]}/{name[2:]}", "rb", buffering=0) as file:
-                # Asked for first: a read of so many bytes at most makes room for all of them, which takes longer.
-                if os.fstat(file.fileno()).st_size >= _LARGEST_FILE:
-                    raise too_large(f"object {name}")
-                data = file.readall()
+            data = peek.whole(f"{self._folder}/{name[:2]}/{name[2:]}", _LARGEST_FILE)
         except FileNotFoundError:
             return None
         inflater = zlib.decompressobj()
         content = inflater.decompress(data, _LARGEST_CONTENT)
-        if len(content) == _LARGEST_CONTENT:
+        if len(data) >= _LARGEST_FILE or len(content) == _LARGEST_CONTENT:
             raise too_large(f"object {name}")
         if not inflater.eof:
             raise zlib.error("incomplete")
