@@ -9,6 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import pytest
@@ -470,6 +471,40 @@ def test_a_suspended_writer_loses_its_burst_and_nothing_that_was_acknowledged(
     assert keys(opened(tmp_path)) == ["s0", "s1", "s2", "s3", "s4", "other", "late", "later"]
     assert not peek.is_ahead(ledger.path)
     assert git(ledger, "fsck", "--full", "--strict") == ""
+
+
+def test_two_writers_that_end_each_others_runs_do_not_wait_for_each_other(tmp_path: Path) -> None:
+    ada, bob = (opened(tmp_path, patience=impatient(ours=60.0)) for _ in range(2))
+    for ledger, own in ((ada, "wf_a"), (bob, "wf_b")):
+        start(ledger, own)
+        for n in range(3):
+            record(ledger, own, step_draft(f"s{n}"))
+    both = Barrier(2)
+
+    def end(ledger: GitLedger, run_id: str) -> Appended:
+        both.wait(60)
+        return record(ledger, run_id, end_draft())
+
+    with ThreadPoolExecutor(2) as pool:
+        ends = [pool.submit(end, ada, "wf_b"), pool.submit(end, bob, "wf_a")]
+        assert len({future.result(timeout=30).head.run_id for future in ends}) == 2
+
+
+def test_an_end_comes_after_what_another_thread_added_to_the_burst_while_it_was_planned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = opened(tmp_path)
+    burst(ledger)
+    ending, added = ledger._ahead.ending, []
+
+    def meanwhile(run_ids: Any) -> Any:
+        if not added:
+            added.append(record(ledger, "wf_a", step_draft("meanwhile")).head.tip)
+        return ending(run_ids)
+
+    monkeypatch.setattr(ledger._ahead, "ending", meanwhile)
+    assert [record(ledger, "wf_a", end_draft()).base] == added
+    assert keys(opened(tmp_path)) == ["s0", "s1", "s2", "s3", "s4", "meanwhile"]
 
 
 def test_an_end_after_a_suspension_comes_after_what_others_recorded_and_leaves_nothing_behind(

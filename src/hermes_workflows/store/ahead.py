@@ -133,11 +133,11 @@ class Ahead:
 
     def land(self, run_ids: Iterable[str] | None = None) -> None:
         """Put our bursts into git, of these runs or all. Raises StoreFailure, TemporarilyLocked, OSError."""
-        if not self._bursts:
+        wanted = [run_id for run_id in (list(self._bursts) if run_ids is None else run_ids) if run_id in self._bursts]
+        if not wanted:
             return
         trouble: list[Exception] = []
         with self._landing, self.guard:
-            wanted = list(self._bursts) if run_ids is None else run_ids
             for burst in [self._bursts[run_id] for run_id in wanted if run_id in self._bursts]:
                 try:
                     self._put(burst)
@@ -147,14 +147,24 @@ class Ahead:
         if trouble:
             raise trouble[0]
 
+    def land_taken(self, run_ids: Iterable[str]) -> None:
+        """The same of those that were taken from us while we were suspended: git has more of their runs by now."""
+        with self.guard:
+            bursts = [self._bursts[run_id] for run_id in run_ids if run_id in self._bursts]
+            taken = [burst.run_id for burst in bursts if burst.taken or not burst.file.is_ours()]
+        self.land(taken)
+
     @contextlib.contextmanager
     def ending(self, run_ids: Iterable[str]) -> Iterator[Ending]:
-        """Our bursts of these runs, for an append that comes after them. Nobody else changes them meanwhile."""
+        """Our bursts of these runs, for a move of their refs to what comes after them; nothing changes them meanwhile.
+
+        Under the runs' locks, so none of them begins. One that has just been landed is not among them.
+        """
+        if not any(run_id in self._bursts for run_id in run_ids):
+            yield Ending({}, self.done)
+            return
         with self._landing, self.guard:
-            bursts = {run_id: self._bursts[run_id] for run_id in run_ids if run_id in self._bursts}
-            # Of those that were taken from us while we were suspended git has more by now.
-            self.land([run_id for run_id, burst in bursts.items() if burst.taken or not burst.file.is_ours()])
-            yield Ending({run_id: burst for run_id, burst in bursts.items() if self._is_open(burst)}, self.done)
+            yield Ending({run_id: self._bursts[run_id] for run_id in run_ids if run_id in self._bursts}, self.done)
 
     def close(self) -> None:
         """The last chance of this process; what cannot be put into git now is durable, and waits for the next one."""

@@ -18,7 +18,7 @@ from .refs import Move
 
 if TYPE_CHECKING:
     from .ahead import Ahead
-    from .snapshots import Snapshot
+    from .planning import Plan
 
 _LANDS_FROM = 2 << 20
 """Bytes that are put into git at once, before they are due: they are in memory three times meanwhile."""
@@ -80,12 +80,20 @@ class Ending:
         self._bursts = bursts
         self._done = done
 
-    def move(self, run_id: str, old: str | None, after: Snapshot, batch: Batch) -> Move:
-        """How the run's ref moves, from `old` or from where git has the burst; `batch` gets what git lacks of that."""
-        if burst := self._bursts.get(run_id):
+    def move(self, plan: Plan, batch: Batch) -> Move | None:
+        """How the run's ref moves, from where git has the burst; `batch` gets what git lacks of that.
+
+        None for a plan that adds nothing, and when another thread has added to the burst since.
+        """
+        if plan.after is None:
+            return None
+        old = plan.old
+        if burst := self._bursts.get(plan.run_id):
+            if burst.tip != old:
+                return None
             old = burst.old
             batch.objects.update(burst.batch.objects)
-        return Move(peek.RUNS + run_component(run_id), old, after.tip.hex())
+        return Move(peek.RUNS + run_component(plan.run_id), old, plan.after.tip.hex())
 
     def ended(self, run_id: str) -> None:
         """Git has the run. That counts, even if the burst's file cannot be removed now: who meets it sees that."""

@@ -123,7 +123,7 @@ class GitLedger:
             if adopted:
                 start, taken = adopt(start, self._lookup.at(adopted.commit), adopted, batch.write)
             plan = self._planner.plan(start, None, [replace(entry, decided_at=None)], batch.write, taken)
-            if not self._move([plan], batch, barrier)[0]:
+            if not self._move([plan], batch, barrier, _NOTHING_ENDS)[0]:
                 raise Conflict(f"run {entry.run_id} exists already")
         outcome = plan.outcomes[0]
         assert isinstance(outcome, Appended)  # the folder was empty, so nothing could refuse the entry
@@ -305,9 +305,12 @@ class GitLedger:
                 self._record_ahead(appending)
             if not waiting:
                 return
-            with self._ahead.ending(waiting) as ending, self.objects.gathering() as batch:
+            self._ahead.land_taken(waiting)
+            with self.objects.gathering() as batch:
+                # Planning may wait for others, so that nothing of theirs may have to wait for us meanwhile.
                 plans = [self._plan_living(run_id, appending.of(run_id), batch.write) for run_id in waiting]
-                moved = self._move(plans, batch, barrier, ending)
+                with self._ahead.ending(waiting) as ending:
+                    moved = self._move(plans, batch, barrier, ending)
             self._ahead.land([plan.run_id for plan, done in zip(plans, moved, strict=True) if not done])
         for plan in compress(plans, moved):
             appending.settle(plan)
@@ -335,19 +338,19 @@ class GitLedger:
         # A sealed run has ended, so `admit` records nothing for it and the missing ref stays missing.
         return self._planner.plan(self._snapshot(run_id, tip), tip, entries, write, note=note)
 
-    def _move(
-        self, plans: Sequence[Plan], batch: Batch, barrier: Barrier, ending: Ending = _NOTHING_ENDS
-    ) -> list[bool]:
+    def _move(self, plans: Sequence[Plan], batch: Batch, barrier: Barrier, ending: Ending) -> list[bool]:
         """Move the refs of all plans that add something, behind one barrier; False where the ref had moved."""
-        moves = {plan.run_id: ending.move(plan.run_id, plan.old, plan.after, batch) for plan in plans if plan.after}
+        moves = {plan.run_id: move for plan in plans if (move := ending.move(plan, batch))}
+        if not moves:
+            return [plan.after is None for plan in plans]
         with self.objects.putting(batch, barrier):
-            done = self._refs.move(list(moves.values()), barrier) if moves else []
+            done = self._refs.move(list(moves.values()), barrier)
         moved = dict(zip(moves, done, strict=True))
         for plan in plans:
-            if plan.after and moved[plan.run_id]:
+            if plan.after and moved.get(plan.run_id):
                 self._added(plan.run_id, plan.old, plan.after)
                 ending.ended(plan.run_id)
-        return [moved.get(plan.run_id, True) for plan in plans]
+        return [plan.after is None or moved.get(plan.run_id, False) for plan in plans]
 
     def _added(self, run_id: str, old: str | None, after: Snapshot) -> None:
         tip = after.tip.hex()
