@@ -490,23 +490,6 @@ def test_two_writers_that_end_each_others_runs_do_not_wait_for_each_other(tmp_pa
         assert len({future.result(timeout=30).head.run_id for future in ends}) == 2
 
 
-def test_an_end_comes_after_what_another_thread_added_to_the_burst_while_it_was_planned(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ledger = opened(tmp_path)
-    burst(ledger)
-    ending, added = ledger._ahead.ending, []
-
-    def meanwhile(run_ids: Any) -> Any:
-        if not added:
-            added.append(record(ledger, "wf_a", step_draft("meanwhile")).head.tip)
-        return ending(run_ids)
-
-    monkeypatch.setattr(ledger._ahead, "ending", meanwhile)
-    assert [record(ledger, "wf_a", end_draft()).base] == added
-    assert keys(opened(tmp_path)) == ["s0", "s1", "s2", "s3", "s4", "meanwhile"]
-
-
 def test_an_end_after_a_suspension_comes_after_what_others_recorded_and_leaves_nothing_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -564,27 +547,6 @@ def test_an_end_that_meets_another_ref_comes_after_what_was_acknowledged(tmp_pat
     assert keys(opened(tmp_path)) == ["landed", "ahead"]
     assert git(ledger, "rev-parse", f"{RUN}^").strip() == newest
     assert [each.commit for each in ledger.rejected()] == [first]
-
-
-def test_an_end_counts_although_the_file_of_the_burst_cannot_be_removed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ledger = opened(tmp_path)
-    burst(ledger)
-    real = os.unlink
-
-    def kept(path: str) -> None:
-        if f"/{peek.AHEAD}/" in path:
-            raise OSError(errno.EROFS, "Read-only file system")
-        real(path)
-
-    with monkeypatch.context() as disk:
-        disk.setattr(os, "unlink", kept)
-        newest = record(ledger, "wf_a", end_draft()).head.tip
-    assert in_git(ledger) == newest
-    assert peek.is_ahead(ledger.path)
-    assert opened(tmp_path).head("wf_a") == ledger.head("wf_a")
-    assert not peek.is_ahead(ledger.path)
 
 
 @pytest.mark.parametrize("killed_after", [False, True])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import itertools
 import os
@@ -30,6 +31,7 @@ from hermes_workflows.store import (
     git_binary,
     git_transport,
     memory_ledger,
+    peek,
     quarantine,
     reaching,
     remotes,
@@ -357,3 +359,28 @@ def alike() -> tuple[str, str, str]:
             return other, f"wf_{number}", begins
         met[begins] = f"wf_{number}"
     raise AssertionError
+
+
+def test_a_file_of_refs_is_read_to_its_end_however_little_the_disk_gives_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A read that meets a bad place half-way gives what it has; the next one says what is wrong."""
+    made = open_git(tmp_path)
+    for name in ("wf_a", "wf_b", "wf_c"):
+        start(made, name)
+    git(made, "pack-refs", "--all")
+    whole = peek.list_refs(made.path, peek.RUNS)
+    read, packed = os.read, (made.path / "packed-refs").stat().st_ino
+    with monkeypatch.context() as disk:
+        disk.setattr(os, "read", lambda descriptor, size: read(descriptor, min(size, 30)))
+        assert peek.list_refs(made.path, peek.RUNS) == whole
+        assert len(whole) == 3
+
+        def bad(descriptor: int, size: int) -> bytes:
+            if os.fstat(descriptor).st_ino == packed and os.lseek(descriptor, 0, os.SEEK_CUR):
+                raise OSError(errno.EIO, "Input/output error")
+            return read(descriptor, min(size, 90))
+
+        disk.setattr(os, "read", bad)
+        with pytest.raises(StoreFailure, match="Input/output error"):
+            peek.list_refs(made.path, peek.RUNS)

@@ -244,3 +244,26 @@ def test_a_repository_that_was_moved_away_is_not_begun_anew(ledger: GitLedger, t
     assert not ledger.path.exists()
     away.rename(ledger.path)
     assert value(ledger) == tip
+
+
+def test_what_cannot_be_read_for_a_moment_is_not_taken_for_somebody_elses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that has too many files open must not reject what another one has recorded."""
+    ledger, other = open_git(tmp_path), open_git(tmp_path)
+    start(ledger)
+    record(ledger, "wf_a", step_draft("one"))
+    newest = record(other, "wf_a", step_draft("two")).head.tip
+    read, failed = ledger.objects.read, []
+
+    def fails_once(oid: bytes, kind: bytes) -> bytes:
+        if oid.hex() == newest and not failed:
+            failed.append(oid)
+            raise StoreFailure("cannot read: Too many open files")
+        return read(oid, kind)
+
+    monkeypatch.setattr(ledger.objects, "read", fails_once)
+    with pytest.raises(StoreFailure):
+        record(ledger, "wf_a", step_draft("three"))
+    assert record(ledger, "wf_a", step_draft("three")).base == newest
+    assert list(ledger.rejected()) == []

@@ -25,7 +25,7 @@ import threading
 import time
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,7 +35,7 @@ from ..errors import HermesError
 from . import peek
 from .ahead_file import AheadFile, path_of
 from .awaited import Awaited
-from .burst import Burst, Ending, Recording
+from .burst import Burst, Recording
 from .durability import Disk
 from .objects import Batch, Objects
 from .ports import Entry
@@ -133,12 +133,11 @@ class Ahead:
 
     def land(self, run_ids: Iterable[str] | None = None) -> None:
         """Put our bursts into git, of these runs or all. Raises StoreFailure, TemporarilyLocked, OSError."""
-        wanted = [run_id for run_id in (list(self._bursts) if run_ids is None else run_ids) if run_id in self._bursts]
-        if not wanted:
+        if not self._bursts:
             return
         trouble: list[Exception] = []
         with self._landing, self.guard:
-            for burst in [self._bursts[run_id] for run_id in wanted if run_id in self._bursts]:
+            for burst in [self._bursts[run_id] for run_id in run_ids or list(self._bursts) if run_id in self._bursts]:
                 try:
                     self._put(burst)
                 except (HermesError, OSError) as error:
@@ -146,25 +145,6 @@ class Ahead:
                     trouble.append(error)
         if trouble:
             raise trouble[0]
-
-    def land_taken(self, run_ids: Iterable[str]) -> None:
-        """The same of those that were taken from us while we were suspended: git has more of their runs by now."""
-        with self.guard:
-            bursts = [self._bursts[run_id] for run_id in run_ids if run_id in self._bursts]
-            taken = [burst.run_id for burst in bursts if burst.taken or not burst.file.is_ours()]
-        self.land(taken)
-
-    @contextlib.contextmanager
-    def ending(self, run_ids: Iterable[str]) -> Iterator[Ending]:
-        """Our bursts of these runs, for a move of their refs to what comes after them; nothing changes them meanwhile.
-
-        Under the runs' locks, so none of them begins. One that has just been landed is not among them.
-        """
-        if not any(run_id in self._bursts for run_id in run_ids):
-            yield Ending({}, self.done)
-            return
-        with self._landing, self.guard:
-            yield Ending({run_id: self._bursts[run_id] for run_id in run_ids if run_id in self._bursts}, self.done)
 
     def close(self) -> None:
         """The last chance of this process; what cannot be put into git now is durable, and waits for the next one."""

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..core.names import run_component
-from . import peek
 from .adding import Addition
 from .ahead_file import WANTED, AheadFile
 from .durability import Disk
 from .objects import Batch
-from .refs import Move
 
 if TYPE_CHECKING:
     from .ahead import Ahead
-    from .planning import Plan
 
 _LANDS_FROM = 2 << 20
 """Bytes that are put into git at once, before they are due: they are in memory three times meanwhile."""
@@ -68,38 +62,6 @@ class Burst:
         self.due = now + lands_within
         self.pause = 0.0 if put else min(max(2 * self.pause, lands_within), _LONGEST_PAUSE)
         self.not_before = now + self.pause
-
-
-class Ending:
-    """Bursts of ours that an append goes on from, and which git gets together with it, by one move of each ref.
-
-    `done` is told of those that git has. The others go on: what was acknowledged is in their files.
-    """
-
-    def __init__(self, bursts: Mapping[str, Burst], done: Callable[[Burst], None]) -> None:
-        self._bursts = bursts
-        self._done = done
-
-    def move(self, plan: Plan, batch: Batch) -> Move | None:
-        """How the run's ref moves, from where git has the burst; `batch` gets what git lacks of that.
-
-        None for a plan that adds nothing, and when another thread has added to the burst since.
-        """
-        if plan.after is None:
-            return None
-        old = plan.old
-        if burst := self._bursts.get(plan.run_id):
-            if burst.tip != old:
-                return None
-            old = burst.old
-            batch.objects.update(burst.batch.objects)
-        return Move(peek.RUNS + run_component(plan.run_id), old, plan.after.tip.hex())
-
-    def ended(self, run_id: str) -> None:
-        """Git has the run. That counts, even if the burst's file cannot be removed now: who meets it sees that."""
-        if burst := self._bursts.get(run_id):
-            with contextlib.suppress(OSError):
-                self._done(burst)
 
 
 class Recording:

@@ -9,6 +9,7 @@ the rename, and the ref's folder after it.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import errno
 import fcntl
@@ -197,10 +198,15 @@ class _FsyncEach:
         self._sync_files()
         folders, self._folders = self._folders, set()
         with ThreadPoolExecutor(8) as pool:
-            list(pool.map(self._disk.sync_folder, folders))
+            list(pool.map(self._sync_folder, folders))
 
     def close(self) -> None:
         _close(self._open)
+
+    def _sync_folder(self, path: str) -> None:
+        # `git gc` removes a folder of objects when it has packed the last one that lay there.
+        with contextlib.suppress(FileNotFoundError):
+            self._disk.sync_folder(path)
 
     def _sync_files(self) -> None:
         descriptors, self._open = self._open, []

@@ -26,7 +26,6 @@ from .answers import Proposals
 from .appending import Appending
 from .arriving import Arrived, home_of, is_news
 from .awaited import Awaited
-from .burst import Ending
 from .case_folding import could_be_in_another_case
 from .durability import Barrier, Disk, Durability, disk_errors, disk_for
 from .lookup import Lookup
@@ -44,7 +43,6 @@ from .trust import Trust
 _ATTEMPTS = 20
 
 _GENESIS = bytes.fromhex(GENESIS)
-_NOTHING_ENDS = Ending({}, lambda _: None)
 
 
 class GitLedger:
@@ -123,7 +121,7 @@ class GitLedger:
             if adopted:
                 start, taken = adopt(start, self._lookup.at(adopted.commit), adopted, batch.write)
             plan = self._planner.plan(start, None, [replace(entry, decided_at=None)], batch.write, taken)
-            if not self._move([plan], batch, barrier, _NOTHING_ENDS)[0]:
+            if not self._move([plan], batch, barrier)[0]:
                 raise Conflict(f"run {entry.run_id} exists already")
         outcome = plan.outcomes[0]
         assert isinstance(outcome, Appended)  # the folder was empty, so nothing could refuse the entry
@@ -305,13 +303,10 @@ class GitLedger:
                 self._record_ahead(appending)
             if not waiting:
                 return
-            self._ahead.land_taken(waiting)
+            self._ahead.land(waiting)
             with self.objects.gathering() as batch:
-                # Planning may wait for others, so that nothing of theirs may have to wait for us meanwhile.
                 plans = [self._plan_living(run_id, appending.of(run_id), batch.write) for run_id in waiting]
-                with self._ahead.ending(waiting) as ending:
-                    moved = self._move(plans, batch, barrier, ending)
-            self._ahead.land([plan.run_id for plan, done in zip(plans, moved, strict=True) if not done])
+                moved = self._move(plans, batch, barrier)
         for plan in compress(plans, moved):
             appending.settle(plan)
 
@@ -338,19 +333,20 @@ class GitLedger:
         # A sealed run has ended, so `admit` records nothing for it and the missing ref stays missing.
         return self._planner.plan(self._snapshot(run_id, tip), tip, entries, write, note=note)
 
-    def _move(self, plans: Sequence[Plan], batch: Batch, barrier: Barrier, ending: Ending) -> list[bool]:
+    def _move(self, plans: Sequence[Plan], batch: Batch, barrier: Barrier) -> list[bool]:
         """Move the refs of all plans that add something, behind one barrier; False where the ref had moved."""
-        moves = {plan.run_id: move for plan in plans if (move := ending.move(plan, batch))}
-        if not moves:
-            return [plan.after is None for plan in plans]
+        moves = {
+            plan.run_id: Move(peek.RUNS + run_component(plan.run_id), plan.old, plan.after.tip.hex())
+            for plan in plans
+            if plan.after
+        }
         with self.objects.putting(batch, barrier):
-            done = self._refs.move(list(moves.values()), barrier)
+            done = self._refs.move(list(moves.values()), barrier) if moves else []
         moved = dict(zip(moves, done, strict=True))
         for plan in plans:
-            if plan.after and moved.get(plan.run_id):
+            if plan.after and moved[plan.run_id]:
                 self._added(plan.run_id, plan.old, plan.after)
-                ending.ended(plan.run_id)
-        return [plan.after is None or moved.get(plan.run_id, False) for plan in plans]
+        return [moved.get(plan.run_id, True) for plan in plans]
 
     def _added(self, run_id: str, old: str | None, after: Snapshot) -> None:
         tip = after.tip.hex()

@@ -20,9 +20,9 @@ from dulwich.pack import write_pack_index_v2
 from .durability import Barrier, Disk
 from .loose import deflate, write_all
 
-# Eight receipts. Two files cost less than one an object from some ten objects on, but many small packs slow every
+# Seven receipts. Two files cost less than one an object from some ten objects on, but many small packs slow every
 # reader, and a file that is there already is found by its name.
-PACKED_FROM = 64
+PACKED_FROM = 48
 
 _KIND_NUMBERS = {b"commit": 1, b"tree": 2, b"blob": 3}
 

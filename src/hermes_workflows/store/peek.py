@@ -151,9 +151,11 @@ def whole(path: str, most: float = math.inf) -> bytes:
     # Half of the time that `open` takes, which looks at the file three times; a run's refs are read often.
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        parts = [os.read(descriptor, _AT_ONCE)]
-        while len(parts[-1]) == _AT_ONCE and len(parts) * _AT_ONCE < most:
-            parts.append(os.read(descriptor, _AT_ONCE))
+        parts, size = [], 0
+        # To the very end: a disk that cannot read on says so only when it is asked for what is left.
+        while size < most and (part := os.read(descriptor, _AT_ONCE)):
+            parts.append(part)
+            size += len(part)
     finally:
         os.close(descriptor)
     return b"".join(parts)

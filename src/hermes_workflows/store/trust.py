@@ -17,7 +17,7 @@ from ..core import layout
 from ..core.checks import CommitFacts, is_receipt
 from ..core.names import run_component
 from ..core.receipts import load
-from ..errors import HermesError, IntegrityError
+from ..errors import HermesError, IntegrityError, StoreFailure
 from . import peek
 from .durability import Disk
 from .ports import Problem, Rejected
@@ -103,7 +103,10 @@ class Trust:
             yield Rejected(self._run_id(ref, commit), commit, ref)
 
     def goes_on_from(self, run_id: str, tip: str) -> bool:
-        """Whether the run still leads back to its commit `tip`, or `tip` is no commit of it that is here."""
+        """Whether the run still leads back to its commit `tip`, or `tip` is no commit of it that is here.
+
+        Raises StoreFailure when that cannot be read now: what is somebody's must not be taken for nobody's.
+        """
         known = self._ours(run_id, tip)
         if known is None:
             return True
@@ -174,6 +177,8 @@ class Trust:
     def _ours(self, run_id: str, tip: str) -> Snapshot | None:
         try:
             known = self._snapshots.at(bytes.fromhex(tip))
+        except StoreFailure:
+            raise  # what cannot be read now says nothing about whose it is
         except (HermesError, ValueError):
             return None
         return known if known.run_id == run_id else None
@@ -191,6 +196,8 @@ class Trust:
             for oid, commit in reversed(new):
                 facts = step_facts(self._snapshots, oid, commit, known.folder)
                 seq = self._after(facts, seq, found)
+        except StoreFailure:
+            raise
         except HermesError:
             return False
         return seq is not None
