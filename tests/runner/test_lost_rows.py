@@ -15,7 +15,7 @@ from hermes_workflows.runner import unqueued
 from hermes_workflows.runner.unqueued import LOOK_SECONDS
 from hermes_workflows.runner.worker import SWEEP_SECONDS
 from hermes_workflows.store.memory_ledger import MemoryLedger
-from hermes_workflows.store.queue_port import Change
+from hermes_workflows.store.queue_port import Change, Work
 
 
 @pytest.fixture
@@ -154,6 +154,34 @@ def test_a_timer_that_is_missing_under_a_live_runner_is_queued_again(tmp_path: P
         until(lambda: desk.rows() == ["timer timer"])
         desk.clock.advance(60)
         until(lambda: desk.summary().result == "awake")
+
+
+def test_what_another_runner_finds_missing_is_queued_by_the_one_that_has_the_body(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    desk.write(NAP)
+    desk.start()
+    with desk.working() as ada:
+        until(lambda: ada._rounds > 1 and desk.rows() == ["timer timer"])
+        lose(desk, "timer")
+        bob = desk.runner("bob")
+        (upkeep,), (dispatcher,) = bob._upkeep, bob._dispatchers
+        upkeep.sweep()
+        dispatcher.turn(0, 0)
+        # The clock stands still, so nobody looks for lost rows again.
+        until(lambda: desk.rows() == ["timer timer"])
+
+
+def test_a_run_that_is_woken_without_news_executes_nothing_twice(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    desk.write(f"{HANGING}\n@workflow\nasync def flow() -> None:\n    await hang()\n")
+    desk.start()
+    with desk.working(concurrency=2):
+        until(desk.effects)
+        desk.workspace.queue.apply(Change(offer=[Work("wf", "workflow")]), "somebody")
+        until(lambda: desk.rows() == ["step hang"])
+        (desk.root / "go").touch()
+        until(lambda: desk.summary().ended)
+    assert desk.effects() == ["hangs"]
 
 
 def test_a_run_of_which_nothing_is_left_is_found_by_the_next_runner(tmp_path: Path) -> None:
