@@ -303,6 +303,14 @@ def test_others_wait_until_git_has_what_they_ask_for(tmp_path: Path, look: Calla
     assert not peek.is_ahead(ledger.path)
 
 
+def test_whoever_is_in_a_burst_lists_where_it_stands(tmp_path: Path) -> None:
+    ledger = opened(tmp_path)
+    newest = burst(ledger)
+    assert [head.tip for head in ledger.heads()] == [newest]
+    assert peek.is_ahead(ledger.path)
+    assert in_git(ledger) != newest
+
+
 def test_two_who_add_in_turns_lose_nothing(tmp_path: Path) -> None:
     ledgers = [opened(tmp_path), opened(tmp_path)]
     start(ledgers[0])

@@ -135,3 +135,13 @@ def test_nothing_lies_below_a_file() -> None:
 def test_bytes_that_are_no_tree_are_refused(data: bytes) -> None:
     with pytest.raises(IntegrityError, match="tree 00 is damaged"):
         Folder.parse(data, b"\0")
+
+
+def test_the_ways_to_many_runs_are_read_once_each_and_not_kept_for_ever() -> None:
+    memory = Memory()
+    roots = [memory.put(EMPTY, {f"day-{number}/run.json": "a"}).oid for number in range(100)]
+    assert [memory.trees.only_folder(oid)[0] for oid in roots] == [f"day-{number}" for number in range(100)]  # type: ignore[index]
+    assert len(memory.reads) == 100
+    assert len(memory.trees._only) < 100
+    memory.trees.only_folder(roots[-1])
+    assert len(memory.reads) == 100
