@@ -38,19 +38,6 @@ def advance(records: Records, run_id: str, stop: Stop) -> None:
     raise TemporarilyLocked(f"{run_id} changes faster than it can be advanced", hint="it is tried again")
 
 
-def wake(records: Records, run_id: str, stop: Stop) -> None:
-    """The same for a run that somebody has woken: he may have found that what its body waits for is queued nowhere.
-
-    So all of that is offered once more when there is no news; what is queued already stays as it is.
-    """
-    held = records.bodies.get(run_id)
-    before = held.head.tip if held else ""
-    advance(records, run_id, stop)
-    if held is not None and held is records.bodies.get(run_id) and held.head.tip == before:
-        held.unoffered = dict(held.live.outstanding)
-        _queue(records, held)
-
-
 def _settle(records: Records, held: Held, stop: Stop) -> bool:
     """False when the run has moved on meanwhile."""
     while held.end is None and (batch := calls.next_notes(records, held) or reusing.next_results(records, held)):

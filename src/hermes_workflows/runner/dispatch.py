@@ -13,7 +13,7 @@ from ..facts import refused_line
 from ..store.queue_port import Lease, Work
 from . import calls, children, endings, intents, probing, timing
 from .about import about
-from .advance import advance, wake
+from .advance import advance
 from .bodies import CannotAdvance, Held, Over, internal, refuse_paused
 from .bursts import is_anothers, is_quick, may_follow, put_off
 from .jobs import Job, Surroundings
@@ -279,7 +279,7 @@ class Dispatcher:
         elif is_anothers(self.records, run_id):
             self.records.pending.offer.append(put_off(self.records, lease.work))
         else:
-            wake(self.records, run_id, self._stop)
+            advance(self.records, run_id, self._stop)
         self.records.pending.finish.append(lease)
 
     def _serve_timer(self, lease: Lease) -> None:
