@@ -20,8 +20,8 @@ from dulwich.pack import write_pack_index_v2
 from .durability import Barrier, Disk
 from .loose import deflate, write_all
 
-# Seven receipts. Two files cost less than one an object from some ten objects on, but many small packs slow every
-# reader, and a file that is there already is found by its name.
+# Seven receipts. Two files cost less than one an object from some ten objects on; but every reader looks into all
+# packs, and finds a file of one object by its name.
 PACKED_FROM = 48
 
 _KIND_NUMBERS = {b"commit": 1, b"tree": 2, b"blob": 3}
