@@ -65,11 +65,11 @@ class Barrier(Protocol):
 class Disk:
     """How this file system is told to keep something; `counts` says how often it was, for tests and benchmarks."""
 
-    def __init__(self, make_barrier: Callable[[Disk], Barrier], *, syncs: bool, in_order: bool = False) -> None:
-        """`in_order`: names reach the disk in the order in which they change, and after what is written out."""
+    def __init__(self, make_barrier: Callable[[Disk], Barrier], *, syncs: bool) -> None:
         self._make_barrier = make_barrier
         self._syncs = syncs
-        self._in_order = in_order
+        # Names reach the disk in the order in which they change, and after what is written out.
+        self._in_order = make_barrier is _WriteOut
         self.counts: Counter[str] = Counter()
 
     def barrier(self) -> Barrier:
@@ -125,7 +125,7 @@ def disk_for(path: Path, durability: Durability) -> Disk:
     if durability == "process":
         return Disk(_Nothing, syncs=False)
     if has_ordered_journal(path) and _sync_file_range is not None:
-        return Disk(_WriteOut, syncs=True, in_order=True)
+        return Disk(_WriteOut, syncs=True)
     return Disk(_FsyncEach, syncs=True)
 
 
